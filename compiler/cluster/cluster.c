@@ -159,7 +159,7 @@ int cluster_missing(const Cluster *cluster, const Layout *layout) {
 
 typedef Array(const char *) Names;
 
-/* A processor: its number on its host, and in the cluster. */
+/* A processor: its host, its number in the file, and its number in the cluster. */
 typedef struct Processor {
     int host;
     json_int_t number;
@@ -306,7 +306,7 @@ static Curve read_rate(Reader *reader, const json_t *object, const char *place, 
 
 /* ---- links ---- */
 
-/* Returns the verb that a word names: HT_EXCHANGE for "send" (`one_way`); HT_COPY: no verb. */
+/* Returns the verb that a word names, HT_EXCHANGE if `one_way` ("send"); HT_COPY: it names none. */
 static ht_verb word_verb(const char *word, bool one_way) {
     for (int verb = HT_ALL_REDUCE; word && verb <= HT_EXCHANGE; verb++)
         if (!strcmp(verb_words[verb], word)) return (ht_verb)verb;
@@ -428,7 +428,7 @@ static void read_pairs(Reader *reader, const json_t *list, Cluster *cluster) {
 
 /* ---- uplinks ---- */
 
-/* Marks the devices of "of": of a host, of a list of hosts, or of a list of devices. */
+/* Marks the devices that `of` names: a host, a list of hosts, or a list of devices. */
 static void mark_devices(Reader *reader, const json_t *of, const char *place, Cluster *cluster,
                          bool *marked) {
     const bool list = json_is_array(of) && json_is_string(json_array_get(of, 0));
@@ -441,7 +441,7 @@ static void mark_devices(Reader *reader, const json_t *of, const char *place, Cl
 
 /* Returns whether each host has all of its devices marked, or none. */
 static bool whole_hosts(Reader *reader, const Cluster *cluster, const bool *marked) {
-    int *first = arena_array(reader->arena, int, reader->hosts.count); // device + 1; 0: none yet
+    int *first = arena_array(reader->arena, int, reader->hosts.count); // a host's device + 1, or 0
     for (int d = 0; d < cluster->device_count; d++) {
         int *known = &first[cluster_host(cluster, d)];
         if (*known && marked[*known - 1] != marked[d]) return false;
@@ -450,7 +450,7 @@ static bool whole_hosts(Reader *reader, const Cluster *cluster, const bool *mark
     return true;
 }
 
-/* Returns the host of all marked devices; the number of hosts when they are on several. */
+/* Returns the host of all marked devices; host_count when they are on several hosts. */
 static int only_host(const Cluster *cluster, const bool *marked) {
     int host = -1;
     for (int d = 0; d < cluster->device_count; d++)

@@ -10,7 +10,7 @@
  *           "row_bandwidth": 1e12,        for rows of 256 bytes that are not contiguous
  *           "page_bandwidth": 8e11,       for rows of 1,024 bytes, each on another page of 4 KiB
  *           "copy": 1e-7,                 seconds to start the copy of a box
- *           "sums": {"f32": 1e11}, "maxima": {"f32": 5e10},  elements a second that are combined
+ *           "sums": {"f32": 1e11}, "maxima": {"f32": 5e10},  elements combined a second
  *           "start": 4e-6,                seconds to start a kernel
  *           "overlap": 1.13,              slowdown while computing and communicating; default 1
  *           "arithmetic": 6e13,           operations a second outside of matrix products
@@ -18,13 +18,13 @@
  *         }
  *       },
  *       "devices": [{"class": "h800", "host": "a", "count": 8},
- *                   {"class": "h800", "host": "b", "count": 8}],  also "processor": 0
+ *                   {"class": "h800", "host": "b", "count": 8}],  may have "processor": 0
  *       "links": {
  *         "local": {"latency": 3e-6, "bandwidth": 2e11},
  *         "remote": {"latency": 1e-5, "bandwidth": 2.5e10},
  *         "pairs": [{"between": ["a", "b"], "latency": 2e-5, "bandwidth": 1e10},
  *                   {"between": [[0, 1], [2, 3]], ...}],
- *         "uplinks": [{"of": "a", "bandwidth": 2.5e10}]   shared cards: uplinks.h
+ *         "uplinks": [{"of": "a", "bandwidth": 2.5e10}]   shared network cards (uplinks.h)
  *       }
  *     }
  *
@@ -49,7 +49,7 @@
 #include "hetu/reshard.h"
 #include "layout/layout.h"
 
-/* A quantity by size: points of ascending sizes. */
+/* A curve is a quantity by size, given by points of ascending sizes. */
 typedef struct Point {
     double size, value;
 } Point;
@@ -75,13 +75,13 @@ enum { CLUSTER_DTYPES = HT_I64 + 1, ROW_BYTES = 256, PAGE_ROW_BYTES = 1024, PAGE
 
 typedef struct DeviceClass {
     const char *name;
-    int64_t memory;                 // bytes; 0 here and in the next line: unknown
-    double start, copy, arithmetic; // seconds to start a kernel, and a copy; operations a second
+    int64_t memory;                 // bytes; 0 here or in the next line: unknown
+    double start, copy, arithmetic; // seconds to start a kernel, or a copy; operations a second
     double overlap; // factor by which computing and communicating slow each other down, at least 1
     Curve memory_bandwidth;             // bytes a second, by the bytes that are touched
     Curve row_bandwidth;                // the same for rows of ROW_BYTES that are not contiguous
     Curve page_bandwidth;               // the same for rows of PAGE_ROW_BYTES, each on another page
-    double combined[2][CLUSTER_DTYPES]; // elements a second of sums, maxima by ht_dtype; 0: unknown
+    double combined[2][CLUSTER_DTYPES]; // sums, maxima: elements a second by ht_dtype; 0: unknown
     Curve products[CLUSTER_DTYPES];     // by ht_dtype: operations a second of products, by size
 } DeviceClass;
 
@@ -129,7 +129,7 @@ int cluster_sharing(const Cluster *cluster, int device);
 /* Returns the number of a device's host: 0 when the cluster is NULL or does not list the device. */
 int cluster_host(const Cluster *cluster, int device);
 
-/* Returns the lowest device of a layout that the cluster lacks; -1: there is no such device. */
+/* Returns the lowest device of a layout that the cluster lacks; -1: none, or no cluster. */
 int cluster_missing(const Cluster *cluster, const Layout *layout);
 
 /* Returns the link between two devices; assumes shared memory when the cluster is NULL. */
@@ -162,7 +162,7 @@ const char *verb_word(ht_verb verb);
 /* Returns the first set, of this call and earlier calls, that is equivalent to `count` ascending
  * devices. Equal work takes equally long on equivalent sets: member by member their classes and
  * links are equal, and hosts and processors are shared alike (device_equivalence.c). The table
- * `known` serves only this function and this cluster; the result lives in its arena.
+ * `known` serves only this function and this cluster; the result lives in the table's arena.
  *
  *     two hosts of 8 equal devices: {0,1} ~ {2,3} ~ {8,9}, but not {0,8} */
 const int *cluster_equivalent_devices(Intern *known, const Cluster *cluster, const int *devices,

@@ -30,7 +30,7 @@ static int numbered(int *numbers, int own, int *count) {
     return numbers[own];
 }
 
-/* Adds each device's class, host and processor, and how many devices of the cluster share these. */
+/* Adds each device's class, host and processor, and how many devices share the last two. */
 static void add_devices(Likeness *likeness, const int *devices, int count) {
     const Cluster *cluster = likeness->cluster;
     int hosts = 0, processors = 0,
@@ -69,7 +69,7 @@ static void add_end(Likeness *likeness, const LinkEnd *end) {
     add_word(likeness, 0);
 }
 
-/* Adds the entries of `pairs` that join two of the devices; the first that matches counts. */
+/* Adds, in order, the entries of `pairs` that join two of the devices: the first match counts. */
 static void add_pairs(Likeness *likeness) {
     for (int p = 0; p < likeness->cluster->pair_count; p++) {
         const LinkPair *pair = &likeness->cluster->pairs[p];

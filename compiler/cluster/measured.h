@@ -3,8 +3,7 @@
 
 #include "cluster/cluster.h"
 
-/* A measurement: seconds of a verb on `groups` groups of `ranks` devices at once, by group
- * bytes. */
+/* Seconds of a verb on `groups` groups of `ranks` devices at once, by the bytes of one group. */
 struct Measured {
     ht_verb verb;
     bool one_way; // HT_EXCHANGE: half of the devices only send, the other half only receives

@@ -11,7 +11,7 @@ static bool has_uplink(const Uplinks *uplinks, int device, int uplink) {
     return false;
 }
 
-/* Adds the directions of device `of`'s uplinks that device `other` does not share. */
+/* Writes to `directions` those of device `of`'s uplinks that `other` lacks; returns how many. */
 static int add_passed(const Uplinks *uplinks, int of, int other, bool into, int *directions) {
     int count = 0;
     for (int i = uplinks->first[of]; i < uplinks->first[of + 1]; i++) {
@@ -60,7 +60,7 @@ void uplink_loads_message(UplinkLoads *loads, int from, int to, double bytes) {
         add_bytes(loads, passed[k], bytes);
 }
 
-/* Counts the members of a collective by uplink and host: `step` 1; -1 takes them off again. */
+/* Adds `step` (1 or -1) to the counts of uplinks and hosts for each member of a collective. */
 static void count_members(UplinkLoads *loads, const int *devices, int count, int step) {
     const Uplinks *uplinks = &loads->cluster->uplinks;
     for (int i = 0; i < count; i++) {
@@ -92,7 +92,7 @@ void uplink_loads_collective(UplinkLoads *loads, ht_verb verb, const int *device
         load_rooted(loads, verb, devices, count, bytes);
         return;
     }
-    double each = (verb == HT_ALL_REDUCE ? 2 : 1) * bytes / count; // that one sends to another
+    double each = (verb == HT_ALL_REDUCE ? 2 : 1) * bytes / count; // from one member to another
     count_members(loads, devices, count, 1);
     for (int i = 0; i < count; i++) {
         if (devices[i] >= loads->cluster->device_count) continue;

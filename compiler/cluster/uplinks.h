@@ -1,5 +1,5 @@
-/* Uplinks: the network cards of hosts and the uplinks of switches. Several devices share one, and
- * what goes between hosts, into or out of these devices, passes it.
+/* Uplinks: the network cards of hosts and the uplinks of switches. Several devices share an
+ * uplink; messages between hosts that leave or enter these devices pass it.
  *
  *     "links": {"local": ..., "remote": ...,
  *               "uplinks": [{"of": "a", "bandwidth": 2.5e7},
@@ -9,7 +9,7 @@
  * `of` is a host, a list of hosts, or a list of devices of one host. `bandwidth` counts bytes a
  * second out of the devices and, without `in`, into them. Unless `duplex`, both directions share
  * `bandwidth`. Messages from a to b pass a's card out, and b's and the switch's in; messages from b
- * to c pass no uplink of the switch. A device without an uplink has a card of its own: `remote`. */
+ * to c pass no uplink of the switch. A device of no uplink has a card as fast as `remote`. */
 #pragma once
 
 #include "hetu/reshard.h"
@@ -24,7 +24,7 @@ typedef struct Uplink {
     double rate[2]; // bytes a second: out of the devices, and into them
     bool duplex;    // false: both directions share rate[0]
     int device_count;
-    int host; // at least 0: it is of devices of this host; -1: of whole hosts
+    int host; // at least 0: it serves devices of this host; -1: it serves whole hosts
 } Uplink;
 
 /* The uplinks of a cluster, and those of device d: of_device[first[d]] up to, not with,
@@ -38,28 +38,28 @@ typedef struct Uplinks {
 /* Most uplinks of one device, and most uplinks that a message passes. */
 enum { UPLINKS_OF_DEVICE = 8, UPLINKS_PASSED = 2 * UPLINKS_OF_DEVICE };
 
-/* Lists the directions of uplinks that messages between two devices pass; returns their number. A
- * direction is 2 * uplink, plus 1 for into its devices when it is duplex. */
+/* Writes to `directions` the directions of uplinks that a message passes; returns their number. A
+ * direction is 2 * uplink, plus 1 when it leads into the devices of a duplex uplink. */
 int uplinks_passed(const Cluster *cluster, int from, int to, int directions[UPLINKS_PASSED]);
 
 /* Return the number of directions of a cluster's uplinks, and the bytes a second of one. */
 int uplink_directions(const Cluster *cluster);
 double uplink_rate(const Cluster *cluster, int direction);
 
-/* Bytes through each direction, counted up. */
+/* The bytes added to each direction since the last uplink_loads_clear. */
 typedef struct UplinkLoads {
     const Cluster *cluster;
     double *bytes; // by direction
     int *passed;   // the directions with bytes
     int passed_count;
-    int *members; // scratch, by uplink: devices of a collective; all 0 between calls
-    int *on_host; // scratch, by host: the same
+    int *members; // scratch, by uplink: number of a collective's devices; 0 between calls
+    int *on_host; // scratch, by host: the same number
 } UplinkLoads;
 
 UplinkLoads uplink_loads(Arena *arena, const Cluster *cluster);
 void uplink_loads_clear(UplinkLoads *loads);
 
-/* Adds a message between two devices. */
+/* Adds the bytes of a message from one device to another. */
 void uplink_loads_message(UplinkLoads *loads, int from, int to, double bytes);
 
 /* Adds a collective on a tensor of `bytes` bytes, as the runtime's own collectives are carried out:
@@ -70,6 +70,6 @@ void uplink_loads_message(UplinkLoads *loads, int from, int to, double bytes);
 void uplink_loads_collective(UplinkLoads *loads, ht_verb verb, const int *devices, int count,
                              double bytes);
 
-/* Returns a link whose bandwidth is at most its share of each uplink, when `rings` rings run at
- * once: ring r of devices[r], devices[r + rings], ... up to, not with, devices[count]. */
+/* Returns `link`, at most as fast as one message's share of each uplink while `rings` rings run at
+ * once. Ring r joins devices[r], devices[r + rings], ..., at indices below `count`. */
 Link uplinks_shared(const Cluster *cluster, Link link, const int *devices, int count, int rings);

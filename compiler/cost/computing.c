@@ -43,8 +43,8 @@ static double clause_value(const Piece *piece, const Expr *expr) {
     return expr_apply(expr->kind, a, clause_value(piece, expr->arg[1]));
 }
 
-/* Returns the operations that compute a value. A term counts its operations, and one addition if it
- * is summed, for each index of value and term; each further term adds one addition an element. */
+/* Returns the operations that compute a value. A term has its operations, and one addition if it is
+ * summed, at each point of the value's and term's indices; each later term adds one an element. */
 static double value_operations(const Piece *piece, const Access *value, const Expr *expr) {
     ExprTerm terms[MOST_TERMS];
     int count = expr_terms(expr, terms, MOST_TERMS);
@@ -89,7 +89,7 @@ static bool is_repeated(const Op *op, int k) {
     return false;
 }
 
-/* Returns the elements read and written, and *bytes. An operand passed twice counts once. */
+/* Returns the elements touched; adds their bytes to *bytes. An operand passed twice counts once. */
 static double touched_elements(const Piece *piece, double *bytes) {
     const Op *op = piece->op;
     double total = 0;

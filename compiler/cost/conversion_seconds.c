@@ -44,7 +44,7 @@ static double move_volume(const ht_move *move) {
     return volume;
 }
 
-/* Adds a step's traffic. A copy reads and writes, a combination writes twice, a fill writes. */
+/* Adds a step's traffic: a fill writes, a copy also reads, a combination also reads its target. */
 static void add_moved(const Plan *plan, const DeviceClass *class, const ht_reshard_step *step,
                       Moved *sum) {
     for (int m = 0; m < step->move_count; m++) {
@@ -62,7 +62,7 @@ static void add_moved(const Plan *plan, const DeviceClass *class, const ht_resha
     }
 }
 
-/* Returns a device's traffic from `step` to its next communication step, and advances `step`. */
+/* Returns a device's traffic before its next communication step; sets *step past it (-1: end). */
 static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_reshard_device *part,
                          int *step) {
     Moved sum = {0};

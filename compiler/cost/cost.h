@@ -17,9 +17,9 @@
  *
  *     seconds of a call = start + max(operations / rate, bytes / memory bandwidth)
  *
- * with the class's rate of products of that type and size, or its rate `arithmetic` for other
- * operators. A rate that the class lacks is left out of the maximum. The seconds are NAN where the
- * class lacks both rates, and for a product where it lacks the rate of products.
+ * with the class's rate of products of the call's type and size, or for other operators its rate
+ * `arithmetic`. A rate that the class lacks is left out of the maximum. The seconds are NAN where
+ * the class lacks both rates, and for a product where it lacks the rate of products.
  *
  *     seconds of a conversion = steps (reshard/cost/communication.c, resources.c) + local moves /
  *         memory bandwidth

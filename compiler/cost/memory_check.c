@@ -46,8 +46,8 @@ static void add_given(Count *count, Module *module, int device) {
 
 /* ---- the arena ---- */
 
-/* Returns whether an operator's result has the elements of its operand in another layout, type,
- * shape or place, or accumulated over micro-batches. */
+/* Returns whether an operator's result holds elements of its operands, in another layout, type or
+ * shape, or accumulated over micro-batches. */
 static bool keeps_values(const Module *module, const Op *op) {
     const Rule *rule = op->def->rule;
     return op->def == module->builtin->reshard || op->def == module->builtin->accumulate ||
@@ -116,7 +116,7 @@ static void add_live(int64_t *live, int begin, int end, int64_t bytes) {
     live[end + 1] -= bytes;
 }
 
-/* Computes, by operator, the bytes of an area in use; `live` is zeroed, two entries longer. */
+/* Sets live[operator] to the bytes of an area in use; `live` comes zeroed, two entries longer. */
 static void find_live(const MemoryArea *area, int64_t *live) {
     const Module *module = area->module;
     for (int i = 0; i < module->ops.count; i++) {
@@ -256,7 +256,7 @@ const char *value_called(const Value *value) {
 /* Returns advice that would lower a kind's bytes on a stage, such as a clause not used yet. */
 static const char *advice(const Module *module, const RoleMemory *memory, const Stage *stage,
                           MemoryKind kind) {
-    // the kinds that levels 1, 2 and 3 of ZeRO divide
+    // the kinds that ZeRO 1, 2 and 3 divide
     static const MemoryKind cut[] = {MEMORY_STATES, MEMORY_GRADIENTS, MEMORY_PARAMETERS};
     const Strategy *strategy = module->strategy;
     bool trains = module->kind == MODULE_TRAIN, recomputes = stage && stage->recompute;

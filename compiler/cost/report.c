@@ -100,7 +100,7 @@ static const char *row_word(const CostRow *row) {
     return row->plan ? plan_name(row->plan) : row->op->def->name;
 }
 
-/* Returns the name of an operator's result, or the purpose of a conversion. */
+/* Returns the name of the row's result, or else a conversion's reason; "" when it has neither. */
 static const char *row_value(const CostRow *row) {
     const Value *value = row->op->results[0];
     return value->name                            ? value->name
@@ -114,7 +114,7 @@ static const char *kind_name(const Module *module) {
 
 /* ---- table ---- */
 
-/* Prints a role's devices as ranges: "[0-3,6]". */
+/* Prints seconds in a column; "-" when they are not known. */
 static void print_seconds(Text *out, double seconds) {
     if (isnan(seconds)) text_print(out, " %10s", "-");
     else text_print(out, " %10.3g", seconds);

@@ -73,7 +73,7 @@ static bool is_of_part(const Module *module, const StageGraph *graph, const Op *
            op_edge(module, graph, op, &backward) < 0 && !op_is_async(module, op);
 }
 
-/* Adds the seconds of a device's operators, by phase and visit. */
+/* Adds the seconds of a device's operators to own[phase * visit_count + visit]. */
 static void add_device(Times *times, int device, int stage, const StageGraph *graph, double *own) {
     Module *module = times->module;
     const Role *role = role_of(module, device);

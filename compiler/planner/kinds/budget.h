@@ -24,8 +24,8 @@ double budget_left(const Budget *budget);
 
 static inline bool budget_spent(const Budget *budget) { return budget_left(budget) <= 0; }
 
-/* Returns how many steps a search may take: `usual` times the effort, but at most the steps of a
- * core within the limit at `rate` steps a second. The limit decides, not the clock. */
+/* Returns how many steps a search may take: `usual` times the effort, but at most the limit times
+ * `rate`, the steps of a core in a second. The limit decides, not the clock. */
 long budget_work(const Budget *budget, long usual, double rate);
 
 /* Random numbers that are the same on every machine (Steele, Lea, Flood 2014: SplitMix64). */

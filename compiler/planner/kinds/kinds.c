@@ -1,4 +1,4 @@
-/* The table of hetu-plan's kinds. --limit and --effort as steps: budget_work. */
+/* The table of hetu-plan's kinds. budget_work turns --limit and --effort into steps. */
 #include "planner/kinds/kinds.h"
 
 #include "planner/kinds/flexsp/flexsp.h"

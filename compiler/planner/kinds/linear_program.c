@@ -9,7 +9,7 @@
 struct Program {
     Arena *arena;
     glp_prob *glpk;
-    Array(int) rows, columns; // the entries' places, numbered from 1 as GLPK does
+    Array(int) rows, columns; // of each entry, numbered from 1 as GLPK does
     Array(double) values;
     bool loaded;     // the entries have been handed to GLPK
     bool integers;   // the last solution is that of program_integers
@@ -60,7 +60,7 @@ void program_entry(Program *program, int row, int column, double value) {
     program->loaded = false;
 }
 
-/* Runs one of GLPK's simplex methods from the current basis. Returns false where it broke down. */
+/* Runs one of GLPK's simplex methods from the current basis. Returns false when GLPK failed. */
 static bool run_simplex(Program *program, int method) {
     glp_smcp options;
     glp_init_smcp(&options);
@@ -94,7 +94,7 @@ bool program_relax(Program *program) {
 
 bool program_is_impossible(const Program *program) { return program->impossible; }
 
-/* Records the best bound while branch and bound runs; GLPK calls it. */
+/* Records the best bound so far; GLPK calls this function during branch and bound. */
 static void note_bound(glp_tree *tree, void *of) {
     Program *program = of;
     int best = glp_ios_best_node(tree);

@@ -1,4 +1,4 @@
-/* The candidates of rebalancing. `rates` by device: its own slowness times that of its class. */
+/* The candidates of rebalancing. rates[d] is device d's own slowness times that of its class. */
 #pragma once
 
 #include "planner/rebalance/layout_model.h"
@@ -8,7 +8,7 @@
 void pipeline_relayer(Arena *arena, const LayoutModel *laid, ModelPipeline *pipeline,
                       const double *rates);
 
-/* Calls pipeline_relayer for all pipelines and layout_model_share_rows, three times in turn. */
+/* Distributes the layers of all pipelines (pipeline_relayer), then rows over pipelines; thrice. */
 void layout_model_settle_work(Arena *arena, LayoutModel *laid, const double *rates);
 
 /* Returns the layout `now` with the same groups of devices and redistributed layers and rows. */

@@ -113,7 +113,7 @@ static void weigh(Reader *reader) {
 
 /* ---- parameters ---- */
 
-/* Returns the layer of a value's first reader, through slices and conversions, which have none. */
+/* Returns the layer of a value's first reader; looks through slices and conversions. */
 static int layer_reading(const Reader *reader, const Value *value) {
     for (int i = 0; i < reader->module->ops.count; i++) {
         const Op *op = reader->module->ops.at[i];

@@ -4,7 +4,7 @@
 #include "ir/module.h"
 
 typedef struct ModelWork {
-    int count; // the number of layers in the model's order; a model without layers has one, NULL
+    int count; // number of `layers`, in the model's order; without layers, one that is NULL
     const Layer *const *layers;
     double *work;        // by layer: its fraction of a step's computation, forward and backward
     double weights;      // the fraction of the work that computes parameters' gradients (wgrad)
@@ -16,7 +16,7 @@ typedef struct ModelWork {
     int64_t *extents;
     int device_count;
     double *slow;     // by device: the time of its class over that of the fastest class
-    int hosts;        // each with as many consecutive devices; 1: hosts are not distinguished
+    int hosts;        // hosts with equally many consecutive devices; 1: not distinguished
     bool limited;     // the cluster file limits the memory of devices
     double bandwidth; // bandwidth of the slowest link between devices, bytes a second
 } ModelWork;

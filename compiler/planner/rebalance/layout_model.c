@@ -209,7 +209,7 @@ static int coordinate(const ModelStage *stage, int index, int axis) {
     return index % stage->mesh.at[axis].count;
 }
 
-/* Returns the fraction of a stage's work of its device `index` with `rows` rows a micro-batch. */
+/* Returns the part of a stage's work that its device `index` does, at `rows` rows a micro-batch. */
 static double layout_model_share(const LayoutModel *laid, const ModelStage *stage, int64_t rows,
                                  int index) {
     double share = 1;
@@ -297,7 +297,7 @@ double *layout_model_work(Arena *arena, const LayoutModel *laid) {
 
 /* ---- bytes that a switch moves ---- */
 
-/* Returns the stage of a device and its index there; NULL: the device is idle. */
+/* Returns the stage of a device, and sets *index to its index in it; NULL: the device is idle. */
 static const ModelStage *stage_of(const LayoutModel *laid, int device, int *index) {
     for (int p = 0; p < laid->pipeline_count; p++)
         for (int s = 0; s < laid->pipelines[p].stage_count; s++)
@@ -309,7 +309,7 @@ static const ModelStage *stage_of(const LayoutModel *laid, int device, int *inde
     return NULL;
 }
 
-/* Returns the bytes of layers that are in both lists. */
+/* Returns the bytes of the layers that both stages have. */
 static double common_bytes(const LayoutModel *laid, const ModelStage *a, const ModelStage *b) {
     double sum = 0;
     for (int i = 0, k = 0; i < a->layer_count && k < b->layer_count;) {

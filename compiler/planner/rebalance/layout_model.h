@@ -7,7 +7,7 @@
  * rate) for a micro-batch; the unit is one row of the whole model on one healthy device of the
  * fastest class. m micro-batches take m max t + fill (sum t - max t); fill is 1 for gpipe and 1f1b,
  * and less if stages have several model chunks, or if parameters' gradients fill the bubble. A step
- * takes as long as the slowest pipeline. Layout conversions are left out: both sides have them. */
+ * takes as long as the slowest pipeline. Conversions are left out: all strategies have them. */
 #pragma once
 
 #include "planner/rebalance/layer_work.h"
@@ -58,8 +58,8 @@ double layout_model_pipeline_time(const LayoutModel *laid, const ModelPipeline *
 /* Returns the time of a step; `rates` are by device, as in candidates.h. */
 double layout_model_time(const LayoutModel *laid, const double *rates);
 
-/* Returns, by device, the time of its computing in a step if it is healthy, in the same unit. */
+/* Returns, by device, the time of its computing in a step if it is healthy, in the unit above. */
 double *layout_model_work(Arena *arena, const LayoutModel *laid);
 
-/* Returns the bytes of parameters and optimizer states that devices hold under `to` alone. */
+/* Returns the bytes of parameters and states that devices hold under `to` but not under `from`. */
 double layout_model_moves(const LayoutModel *from, const LayoutModel *to);

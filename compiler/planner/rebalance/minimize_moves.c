@@ -13,7 +13,7 @@ typedef struct Settling {
     long left; // swaps still to be tried: fewer with many devices, since each takes longer
 } Settling;
 
-/* Returns whether the layout after a swap moves fewer bytes and is not slower; records it if so. */
+/* Returns whether the layout moves fewer bytes after a swap and is not slower; then records it. */
 static bool better(Settling *settling) {
     settling->left--;
     double moves = layout_model_moves(settling->now, settling->laid),
@@ -31,7 +31,7 @@ static void swap_devices(int *a, int *b) {
     *b = device;
 }
 
-/* Lists pointers to all devices of stages, then to idle ones (in `idle`). Returns their number. */
+/* Fills `places` with pointers to stages' devices, then to idle ones (`idle`). Returns how many. */
 static int list_places(const LayoutModel *laid, int **places, int *idle) {
     int count = 0, idle_count = 0;
     bool used[laid->work->device_count];

@@ -23,8 +23,8 @@ typedef struct BalanceRequest {
     int rate_count;
     const double *rates; // by device: its slowness
     const char *now;     // name of the strategy in force
-    const char *base;
-    const char *name; // name of a new strategy
+    const char *base;    // name of the strategy for healthy devices
+    const char *name;    // name of a new strategy
     // returns whether hetucc accepts the strategy and the devices have the memory; NULL: always
     bool (*accepts)(void *state, const Strategy *strategy);
     void *state;

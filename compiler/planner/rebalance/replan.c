@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A candidate strategy with its predicted time. */
+/* A candidate strategy, the predicted time of a step, and the bytes that a switch moves. */
 typedef struct Candidate {
     LayoutModel *laid;
     const Strategy *known; // an existing strategy; NULL: it is new
@@ -65,7 +65,7 @@ static Candidate *choose(const Choice *choice) {
     return best;
 }
 
-/* Returns whether hetucc might refuse a strategy: for memory, or since it divides the batch. */
+/* Returns whether hetucc might refuse a strategy: for its memory, or for dividing the batch. */
 static bool may_be_refused(const Choice *choice, const LayoutModel *laid) {
     bool whole = choice->now->whole && choice->now->pipeline_count == 1,
          cut = !laid->whole || laid->pipeline_count > 1;

@@ -6,20 +6,21 @@
 
 /* ---- layers ---- */
 
-/* The partition of a pipeline's layers into stages. `before` are prefix sums of the layers' work;
- * `rate` is by stage its time for one row of all layers. */
+/* The partition of a pipeline's layers into stages. `before` has prefix sums of the layers'
+ * work; rate[stage] is a stage's time for one row of all layers. */
 typedef struct Cutting {
     int layers, stages;
     const double *before, *rate;
     double *best; // by stage and layers before its end: the least sum of stage times so far
-    int *cut;     // where the last stage of that partition begins
+    int *cut;     // the first layer of the last stage of that partition
 } Cutting;
 
 static double span(const Cutting *cutting, int stage, int from, int to) {
     return cutting->rate[stage] * (cutting->before[to] - cutting->before[from]);
 }
 
-/* Returns the least sum of stage times, each at most `most`, with a layer each; INFINITY: none. */
+/* Returns the least sum of stage times if each stage has a layer and takes at most `most`; INFINITY
+ * if that is impossible. */
 static double cut_below(Cutting *cutting, double most) {
     int wide = cutting->layers + 1;
     for (int s = 0; s < cutting->stages; s++)
@@ -98,7 +99,7 @@ static bool can_share(const LayoutModel *laid) {
     return laid->pipeline_count > 1;
 }
 
-/* Returns a pipeline's time for `count` micro-batches or, if laid->whole, one of `count` units. */
+/* Returns a pipeline's time for `count` micro-batches, or one of `count` units if laid->whole. */
 static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, const double *rates,
                       int64_t count) {
     ModelPipeline tried = *pipeline;

@@ -178,7 +178,7 @@ static json_t *json_group(Arena *arena, const Simulation *simulation, const Pipe
                      "messages", json_messages(group));
 }
 
-/* ---- places ---- */
+/* ---- groups and stages of an operator ---- */
 
 static json_t *json_place(int group, int stage) { return json_pack("[i,i]", group, stage); }
 

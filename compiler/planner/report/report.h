@@ -30,8 +30,7 @@ void table_memory(Text *out, Module *module);
  * programs for one device); prints nothing for fewer than two programs. */
 void table_session(Text *out, const Unit *unit, const Strategy *strategy);
 
-/* Prints the layout of every parameter, state, input and named value, and the devices of its stage.
- */
+/* Prints the layout of each parameter, state, input and named value, and its stage's devices. */
 void table_sharding(Text *out, Module *module);
 
 /* Prints the bytes that all devices together receive in a step, by layer and by reason. */

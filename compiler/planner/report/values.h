@@ -18,7 +18,7 @@ NamedValues named_values(Arena *arena, const Module *module);
 /* Returns a value's name in reports: "h3.y", "h3.w", "ht_linear in h3". */
 const char *value_text(Arena *arena, const Value *value);
 
-/* Return texts for reports: a type; a layout, or "by micro-batch" for NULL; a place, "gpt.c:42". */
+/* Return texts for reports: a type; a layout, or "by micro-batch" for NULL; a line, "gpt.c:42". */
 const char *type_text(Arena *arena, Type type);
 const char *layout_text(Arena *arena, const Layout *layout);
 const char *place_text(Arena *arena, Position at);

@@ -39,7 +39,7 @@ static Candidate blocks_candidate(Search *search, const SplitList *splits, const
     return (Candidate){.splits = splits, .zero = zero, .pipeline_count = 1, .pipelines = pipeline};
 }
 
-/* Adds strategies `blocks` with ZeRO levels up to `zero`, none if layers or rows are too few. */
+/* Adds block strategies with ZeRO up to `zero`; adds none if layers or rows are too few. */
 static void add_blocks(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks,
                        int zero) {
     const SearchModel *model = &search->model;
@@ -61,8 +61,8 @@ static void add_blocks(Search *search, CandidateList *list, const SplitList *spl
     }
 }
 
-/* Adds the strategies of one stage on the devices of `blocks`, with its degree of tensor
- * parallelism; with `deep`, also pipelines and ZeRO levels. */
+/* Adds the strategies of one stage with the devices and the degree of tensor parallelism of
+ * `blocks`; with `deep`, also pipelines and ZeRO levels. */
 static void add_meshes(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks,
                        bool deep) {
     int hosts = blocks.group->count / blocks.group->host_most, widest = blocks.used / blocks.tensor;

@@ -92,7 +92,7 @@ static void mark_working(const Candidate *candidate, bool *works, int *last) {
         }
 }
 
-/* Prints the devices in no stage among the first `count` and before the last device of a stage. */
+/* Prints the devices in no stage that are among the first `count` or before a stage's last one. */
 static void print_idle(Text *out, const Candidate *candidate, const Fleet *devices, int count) {
     int last = -1;
     Array(int) idle = {0};

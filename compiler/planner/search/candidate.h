@@ -28,7 +28,7 @@ enum { STAGE_MOST = 64 }; // limit of the stages of a pipeline
 typedef struct SearchStage {
     int device_count;
     const int *devices;
-    int data, tensor;          // degrees of dp and tp; tp is the faster axis
+    int data, tensor;          // degrees of dp and tp; tp is the inner axis
     const int *data_weights;   // NULL: equal
     const int *tensor_weights; // NULL: equal
     int first, end;            // layers [first, end)

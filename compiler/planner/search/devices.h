@@ -18,8 +18,8 @@ typedef struct Fleet {
     const Cluster *unbound; // the cluster without memory limits: even a strategy that exceeds the
                             // memory compiles, so that its bytes are known
     int group_count, count;
-    // in the order of their first devices. If there are several groups, another one follows: all
-    // devices, each counted as a device of the slowest class with the least memory
+    // one for each class, in the order of the first devices; if there are several,
+    // groups[group_count] has all devices, counted as the slowest class with the least memory
     const DeviceGroup *groups;
     int slowest; // index of the slowest group
 } Fleet;

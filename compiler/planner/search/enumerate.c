@@ -1,5 +1,5 @@
-/* Goes through stages, dp, tp, ZeRO levels and rows of micro-batches; keeps the best by closed
- * form. layers_on_stages.c chooses recomputation and layers. */
+/* Enumerates stages, dp, tp, ZeRO and rows of micro-batches; keeps the strategies that are best by
+ * closed form. layers_on_stages.c chooses recomputation and layers. */
 #include "planner/search/enumerate.h"
 
 #include "planner/search/layers_on_stages.h"

@@ -71,7 +71,7 @@ static Running start(const EvaluationContext *context, const Evaluation *trial, 
     return (Running){process, ends[0], number};
 }
 
-/* Appends the output of a process, unless it failed. Returns whether the process has ended. */
+/* Appends a process's output to `out`; empties `out` if it failed. Returns whether it has ended. */
 static bool take(Running *running, Text *out) {
     char bytes[1 << 14];
     int status = 0;

@@ -58,7 +58,7 @@ typedef struct Verdict {
     int fullest;      // the device with the least memory left when a session runs all programs
     int64_t together; // bytes of device `fullest`
     int busiest;      // the device that computes longest
-    double computing, exposed, idle;    // fractions of the step, on device `busiest`
+    double computing, exposed, idle;    // fractions of the step on `busiest` (ActorTime)
     double others_exposed, others_idle; // the largest fractions of any device
     char unknown[240];
 } Verdict;
@@ -72,7 +72,7 @@ typedef struct TriedStrategy {
     Candidate candidate;
     const char *text;
     Verdict verdict;
-    bool good;  // hetucc accepts it
+    bool good;  // hetucc accepts it, and its seconds are known
     bool exact; // its bytes are exact; else they are an upper bound
 } TriedStrategy;
 

@@ -1,4 +1,4 @@
-/* Keeps what was evaluated, corrects closed forms by it, and picks the best. */
+/* Keeps the evaluated strategies, corrects closed forms by them, and picks the best. */
 #include "planner/search/evaluated.h"
 
 #include "support/array.h"
@@ -43,7 +43,7 @@ static bool is_close(const Search *search, const TriedStrategy *tried) {
            (lack <= 0 || (least && lack <= (double)least->verdict.lack));
 }
 
-/* Evaluates to the byte the strategies that are close to fitting. */
+/* Evaluates with exact bytes the strategies that are close to fitting. */
 static void judge_close(Search *search, TriedStrategy *const *list, int count) {
     TriedList close = {0};
     for (int i = 0; i < count; i++)

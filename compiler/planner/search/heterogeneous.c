@@ -30,7 +30,8 @@ static void add_candidate(Mixer *mixer, const Candidate *candidate) {
     array_push(mixer->arena, mixer->list, choice);
 }
 
-/* Returns whether a candidate is better: it alone fits; or fewer seconds; or less need. */
+/* Returns whether a candidate beats another one: it alone fits, or both fit and it takes fewer
+ * seconds, or none fits and it needs less memory. */
 static bool is_better(double seconds, double need, double other_seconds, double other_need) {
     if ((need <= 1) != (other_need <= 1)) return need <= 1;
     return need <= 1 ? seconds < other_seconds : need < other_need;
@@ -65,7 +66,7 @@ static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, Grou
 }
 
 /* Adds the candidate with a pipeline of batch[g] rows for each class g with rows; adds none when a
- * class has no pipeline for them. */
+ * class has no pipeline for its rows. */
 static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero) {
     Candidate candidate = {.splits = mixer->profile->splits,
                            .zero = zero,
@@ -85,7 +86,7 @@ static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero) {
     if (candidate.pipeline_count > 1) add_candidate(mixer, &candidate);
 }
 
-/* Adds candidates with a pipeline a class: rows by speed, and up to two row units more or fewer. */
+/* Adds candidates with a pipeline for each class: rows by speed, shifted by up to two row units. */
 static void add_class_pipelines(Mixer *mixer) {
     const SearchModel *model = model_of(mixer);
     int64_t units = model->batch / model->unit, batch[GROUPS_MOST] = {0};
@@ -178,7 +179,7 @@ static void estimate_group(Mixer *mixer, const Weighted *weighted, int group, Re
     candidate->need = fmax(candidate->need, need);
 }
 
-/* Sets the stage's devices, those of one dp position adjacent, and the weights of its axis. */
+/* Sets the stage's devices, those of one dp position adjacent, and the axis's weights. */
 static void place_weighted(Mixer *mixer, const Weighted *weighted, SearchStage *stage) {
     int *list = arena_array(mixer->arena, int, mixer->member_count),
         count = weighted->along_data ? weighted->data : weighted->tensor;
@@ -226,7 +227,7 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted) {
     add_candidate(mixer, &best);
 }
 
-/* Sets the classes' weights by their rates at the degree of the mesh. False: all are equal. */
+/* Sets the classes' weights by their rates at the mesh's degree. Returns false if all are equal. */
 static bool weigh(Mixer *mixer, Weighted *weighted) {
     double rate[GROUPS_MOST];
     bool differ = false;
@@ -308,7 +309,7 @@ static DeviceGroup part_on(const Mixer *mixer, int group, int host) {
     return part;
 }
 
-/* Adds the strategies of one stage on each host with several classes, if hosts are two or more. */
+/* Adds the strategies of one stage on each host with several classes; none if there is one host. */
 static void add_weights_of_hosts(Mixer *mixer) {
     const Fleet *devices = mixer->profile->context->devices;
     DeviceGroup *parts = arena_array(mixer->arena, DeviceGroup, mixer->groups);

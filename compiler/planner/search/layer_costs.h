@@ -3,7 +3,7 @@
  *
  * Costs are linear in the rows between two probed numbers of rows. Costs are linear in 1/t between
  * two probed degrees t, since tensor parallelism divides only a part of the costs. One probe for
- * each way to recompute shows how it changes each layer.
+ * each way to recompute shows how this way changes each layer.
  *
  *     probes: tp 1 and 8, rows 1 and 4, 2 layers  ->  any tp, any rows, all layers
  */

@@ -80,12 +80,12 @@ typedef struct Filling {
     PipelinePlan *plan;
 } Filling;
 
-/* The limits under which a stage is filled: seconds a micro-batch, a memory factor. */
+/* The limits under which a stage is filled: `seconds` of a micro-batch; its memory times `room`. */
 typedef struct StageLimits {
     double seconds, room;
 } StageLimits;
 
-/* Returns how many layers of `all`, from its first, stage `number` can take under limits. */
+/* Returns how many of the layers [all->first, all->end) stage `number` can take under limits. */
 static int take_layers(const Filling *filling, int number, const SearchStage *all,
                        const StageLimits *limits) {
     const StagePlan *stage = &filling->plan->stages[number];
@@ -169,7 +169,7 @@ static void shorten(const Filling *filling, double room) {
     fill_any(filling, high, room);
 }
 
-/* Returns the least factor of the memory under which all layers are on a stage. */
+/* Returns the least factor of the memory with which all layers fit. */
 static double least_room(const Filling *filling) {
     double low = 0, high = 1;
     while (!fill_any(filling, INFINITY, high) && high < 1e9) high *= 2;

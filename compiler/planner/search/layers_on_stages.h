@@ -3,8 +3,8 @@
  * Stage s takes t_s for the forward and backward parts of a micro-batch. A step of m micro-batches
  * takes sum t_s + (m - 1) max t_s. Added are the messages between stages, and the gradient
  * reductions and update of the slowest stage. Under 1F1B stage s of S keeps the activations of
- * min(m, S - s) micro-batches. On d data-parallel devices ZeRO leaves 1/d of the optimizer's states
- * (level 1), of gradients (2) and of parameters (3). */
+ * min(m, S - s) micro-batches. On d data-parallel devices ZeRO 1 leaves 1/d of the optimizer's
+ * states, ZeRO 2 also of gradients, ZeRO 3 also of parameters. */
 #pragma once
 
 #include "cluster/cluster.h"

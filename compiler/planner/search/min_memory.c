@@ -83,8 +83,8 @@ static void change_all(Search *search, CandidateList *list, const Candidate *can
                                 (Variant){rows.at[r], (Recompute)mode, zero});
 }
 
-/* Adds candidates with one more or one less dimension cut along tp, with the candidate's ZeRO level
- * and with the highest level. */
+/* Adds candidates with one more or one less dimension cut along tp, with the candidate's ZeRO
+ * and with ZeRO 3. */
 static void change_splits(Search *search, CandidateList *list, const Candidate *candidate) {
     SplitListArray near = splits_near(search->arena, &search->model, candidate->splits);
     bool cut = false;
@@ -125,7 +125,7 @@ static int look_around_least(Search *search, int most) {
     return try_candidates(search, &list, most);
 }
 
-/* Evaluates the candidates with the least need by closed form, and their variants. */
+/* Evaluates the candidates whose need by closed form is least, and their variants. */
 static int try_least_round(Search *search, int most) {
     int count = 0, first = search->tried.count;
     for (int v = 0; v < search->variant_count; v++) {
@@ -169,7 +169,7 @@ static void add_splits(Search *search, const SplitList *list) {
         search->variant_count++;
 }
 
-/* The lists of cut dimensions that need the least memory, without ZeRO and with level 3. */
+/* The lists of cut dimensions that need the least memory, without ZeRO and with ZeRO 3. */
 typedef struct Thrifty {
     int counts[2];
     SplitList lists[2][THRIFTY_MOST];
@@ -182,7 +182,7 @@ static void find_thrifty(Search *search, Thrifty *thrifty) {
                                                  thrifty->lists[z], round_size(search));
 }
 
-/* Adds the lists [from, to), without ZeRO and with level 3, as variants. */
+/* Adds the lists [from, to) of both kinds, without ZeRO and with ZeRO 3, as variants. */
 static void add_thrifty(Search *search, const Thrifty *thrifty, int from, int to) {
     for (int i = from; i < to; i++)
         for (int z = 0; z < 2; z++)

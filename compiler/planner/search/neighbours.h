@@ -22,8 +22,8 @@ void change_modes(Search *search, CandidateList *list, const Candidate *candidat
 /* Baselines: strategies that people begin with. Baselines are always evaluated, so that no plan is
  * slower than a baseline (baselines.c). */
 
-/* Evaluates one device, one host and all devices of each class and of the cluster. Tries data
- * parallelism (also with ZeRO), tensor parallelism within hosts, pipelines of equal stages. */
+/* Evaluates strategies of one device, one host and all devices, of each class and the cluster: data
+ * parallelism (also with ZeRO), tensor parallelism within hosts, and pipelines of equal stages. */
 void search_baselines(Search *search);
 
 /* Minimum memory: if no strategy fits, finds the one that needs the least memory (min_memory.c). */
@@ -31,13 +31,13 @@ void search_baselines(Search *search);
 /* Evaluates strategies until one fits, or no optimistic bound is below the least need so far. */
 void search_min_memory(Search *search);
 
-/* An optimistic bound of memory: the least ratio so far of real need to closed form. Kinds of
- * strategy (way to recompute, ZeRO level, one or several micro-batches) have one each. Strategies
+/* An optimistic bound of memory: the least ratio so far of real need to closed form. Each kind of
+ * strategy (way to recompute, ZeRO, one or several micro-batches) has its own bound. Strategies
  * that were not evaluated may have the same ratio. */
 
 enum { KINDS = 2 * 4 * (RECOMPUTES + 1) };
 
 typedef struct OptimisticBound {
-    double least[KINDS]; // by kind: the least ratio of real need to closed form; else INFINITY
+    double least[KINDS]; // by kind: the least ratio of real need to closed form; INFINITY: none
     double lowest;       // the least of all kinds, at most 1
 } OptimisticBound;

@@ -7,7 +7,7 @@
 
 enum { BEST = 5, ROUNDS = 3, LOOKS = 2, SMALL_FLEET = 8 };
 
-/* Evaluates the best candidates of each variant by closed form. Returns how many were new. */
+/* Evaluates each variant's candidates that closed forms rank best. Returns how many were new. */
 static int try_round(Search *search, int most) {
     int first = search->tried.count, count = 0;
     for (int v = 0; v < search->variant_count; v++) {
@@ -21,7 +21,7 @@ static int try_round(Search *search, int most) {
     return count;
 }
 
-/* Evaluates the baselines, and then the best candidates by closed form. */
+/* Evaluates the baselines, and then the candidates that closed forms rank best. */
 static void try_best(Search *search) {
     search_baselines(search);
     for (int round = 0; round < ROUNDS; round++)

@@ -49,7 +49,7 @@ const char *model_layers(Arena *arena, const SearchModel *model, int first, int 
     return text_bytes(&text);
 }
 
-/* Returns the index of the first operator that belongs to a layer. */
+/* Returns source->op of the first operator that belongs to a layer; -1: none does. */
 static int first_layered(const SearchModel *model) {
     for (int i = 0; i < model->module->ops.count; i++)
         if (model->module->ops.at[i]->source->layer) return model->module->ops.at[i]->source->op;

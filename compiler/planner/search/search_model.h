@@ -35,7 +35,7 @@ typedef struct SearchModel {
 /* Returns a model with the module and its batch alone, from a unit as the frontend makes it. */
 SearchModel model_begin(const Unit *unit);
 
-/* Completes the model after pass factor_dims. */
+/* Sets the layers, unit, batch_dim, dims and parameter_bytes of a model after pass factor_dims. */
 void model_survey(Arena *arena, SearchModel *model);
 
 /* Sets the layers of the model from its module alone, before or after any pass. */

@@ -207,7 +207,7 @@ static int group_of_stage(const Fleet *devices, const SearchStage *stage) {
     return group;
 }
 
-/* Sets *plan to the candidate's pipeline, with layers; false if it has several, or weights. */
+/* Sets *plan to the candidate's pipeline, with layers. False: it has several, or has weights. */
 static bool candidate_plan(Profile *profile, const Candidate *candidate, PipelinePlan *plan) {
     const SearchPipeline *pipeline = &candidate->pipelines[0];
     const SearchModel *model = profile->context->model;

@@ -38,7 +38,7 @@ typedef Array(int64_t) RowList;
 /* Returns all arrangements of the search space. */
 ArrangementList shapes_all(Arena *arena, const Profile *profile);
 
-/* Returns the arrangements of one class, with all its devices; group_count: of all classes. */
+/* Returns the arrangements of all devices of a class; group_count: of the group of all devices. */
 ArrangementList shapes_of_group(Arena *arena, const Profile *profile, int group);
 
 /* Returns the possible rows of a micro-batch when the batch has `batch` rows. */

@@ -10,8 +10,8 @@ typedef struct SearchModel SearchModel;
 
 enum { SPLITS_FAST = 2 };
 
-/* Finds the lists of dimensions to cut, by local search on a few devices. It begins with none, and
- * adds or removes the dimension that lowers seconds * bytes of a device most, until no change does.
+/* Finds the lists of dimensions to cut, by local search on a few devices. Begins with no dimension,
+ * and adds or removes the one that lowers seconds * bytes of a device most, until no change does.
  *
  * Dimensions of parameters come first in the search and in the rules. So a value that several rules
  * could cut is cut like the parameters. lists[0] is the result; lists[1] is the fastest list of
@@ -21,8 +21,8 @@ int splits_find(Arena *arena, const EvaluationContext *context, SplitList lists[
 
 /* Finds the lists that need the least memory under a ZeRO level, with the smallest micro-batches
  * and recompute(full). Lists that need little more memory follow the first; of lists with
- * equal bytes and seconds, one. Returns how many there are, at most `most`. Other meshes and
- * micro-batches may change their order. */
+ * equal bytes and seconds, one is kept. Returns how many there are, at most `most`. With other
+ * meshes and micro-batches the order of the lists may differ. */
 int splits_find_thrifty(Arena *arena, const EvaluationContext *context, int zero, SplitList *lists,
                         int most);
 

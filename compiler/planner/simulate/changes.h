@@ -34,6 +34,6 @@ typedef struct Changes {
 /* Reads a file of events. Sets *error to a line with file, key and reason, or to NULL. */
 Changes changes_read(Arena *arena, const Cluster *cluster, const char *path, const char **error);
 
-/* Returns whether a change slows an uplink: it is one of the remote or all links of all devices of
- * the uplink. */
+/* Returns whether a change applies to an uplink: it changes the remote links, or all links, of all
+ * devices of the uplink. */
 bool change_of_uplink(const Cluster *cluster, const Change *change, int uplink);

@@ -79,8 +79,7 @@ static int heap_take(Engine *engine) {
 
 /* ---- speeds ---- */
 
-/* Returns the present rate of a resource, lower while its device computes and communicates at once.
- */
+/* Returns a resource's present rate, lower while its device computes and communicates at once. */
 static double rate_now(const Engine *engine, int resource) {
     const EngineResource *own = &engine->problem->resources[resource];
     bool both = own->device >= 0 && engine->computing[own->device] && engine->busy[own->device];
@@ -193,7 +192,7 @@ static Engine engine_create(Arena *arena, const EngineProblem *problem, EngineSp
     return engine;
 }
 
-/* Processes the next event; false: no task is left. Rates change before tasks end at that time. */
+/* Processes the next event; false: no task is left. At one time, rates change before tasks end. */
 static bool next_event(Engine *engine) {
     const EngineProblem *problem = engine->problem;
     const EngineChange *change =

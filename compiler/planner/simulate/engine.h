@@ -21,7 +21,7 @@
 
 typedef struct EngineUse {
     int resource;
-    double share; // fraction of a rate of 1 that it takes at speed 1; above 0
+    double share; // fraction of a rate of 1 that a task takes at speed 1; above 0
 } EngineUse;
 
 typedef struct EngineTask {

@@ -21,7 +21,7 @@ static void move_lanes(Arena *arena, const Module *module, PipelineGroup *group,
     }
 }
 
-/* Splits the report's groups, so that each has the pipelines of one simulated pipeline. */
+/* Splits the report's groups, so that one simulated pipeline stands for all of each group. */
 static void split_groups(Arena *arena, const SimulatedSteps *steps, Simulation *simulation) {
     int count = simulation->groups.count;
     const PipelineGroup *old =

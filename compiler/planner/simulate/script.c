@@ -46,7 +46,8 @@ static double op_seconds(Scripts *scripts, const Op *op, const Actor *actor) {
     return isfinite(seconds) ? seconds : 0;
 }
 
-/* Adds an operator's seconds to the last item, or a new one after a conversion or marked one. */
+/* Adds an operator's seconds to the last item; to a new item if the last one is a conversion, or
+ * ends with a marked operator. */
 static void add_computing(Scripts *scripts, Script *script, const Op *op) {
     ScriptItem *last = script->items.count ? &script->items.at[script->items.count - 1] : NULL;
     if (!last || last->transfers || scripts->marked[last->op->index]) {

@@ -41,7 +41,7 @@ typedef struct Scripts {
 
 Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked);
 
-/* Return the script of a visit's phase in a simulated run, and of all actors outside of tables. */
+/* Return the script of a visit's phase in a simulated run, and of a phase that has no table. */
 const Script *script_of(Scripts *scripts, int run, Phase phase, int visit);
 const Script *whole_script_of(Scripts *scripts, Phase phase);
 

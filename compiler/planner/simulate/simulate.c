@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Adds the changes of uplinks, each that stands for others once. */
+/* Adds the changes of uplinks; an uplink that stands for others is changed once. */
 static void add_uplink_changes(const Symmetry *fold, const Change *change, Arena *arena,
                                EngineChange *list, int *count) {
     const Cluster *cluster = fold->module->devices->target.cluster;

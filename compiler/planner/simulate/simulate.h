@@ -52,8 +52,7 @@ typedef struct SimulatedSteps {
     const double *seconds;   // by step
     const ActorTime *times;  // by actor
     const ActorMemory *memory;
-    const char *error; // a line with the rate that the cluster file lacks, and there is no result;
-                       // NULL: there is a result
+    const char *error; // line with the rate that the cluster file lacks; NULL: there is a result
 } SimulatedSteps;
 
 SimulatedSteps *steps_simulate(Arena *arena, Module *module, const SimulateOptions *options);

@@ -161,7 +161,7 @@ static int *no_tasks(Arena *arena, int count) {
     return list;
 }
 
-/* ---- parts ---- */
+/* ---- phases ---- */
 
 /* Makes a conversion inside a phase wait for the last task of each of its actors. */
 static void wait_for_own(Builder *builder, const ConversionTasks *tasks, int actor, List *waits) {
@@ -192,7 +192,7 @@ static void note_made(Builder *builder, const Script *script, const Op *op) {
     }
 }
 
-/* Adds the tasks of a script on its actors; `last`: for the last micro-batch. */
+/* Adds the tasks of a script on its actors; `last` is true for the last micro-batch. */
 static void run_script(Builder *builder, const Script *script, bool last) {
     for (int i = 0; i < script->items.count; i++) {
         const ScriptItem *item = &script->items.at[i];

@@ -41,7 +41,7 @@ static int slot_of(const struct TransferTable *table, const PlannedConversion *c
     return (run + 1) * table->conversions + conversion->number;
 }
 
-/* Returns, by device of the first pipeline, that at its position in `run`; run -1: itself. */
+/* Returns, by device of the first pipeline, the device at its position in `run`; run -1: itself. */
 static int *counterparts(Arena *arena, const Symmetry *fold, int run) {
     const Module *module = fold->module;
     int *own = arena_array(arena, int, fold->device_span);
@@ -98,10 +98,10 @@ static void find_conversions(Symmetry *fold) {
 typedef struct Colours {
     const Symmetry *fold;
     int count, *of;
-    int *index; // by device number: the array index
-    uint64_t *found;
+    int *index;           // by device number: the array index
+    uint64_t *found;      // hashes by which colours are split next
     int uplinks, *uplink; // colours of directions of uplinks: their number, and one by direction
-    uint64_t *passed;
+    uint64_t *passed;     // by direction: hashes by which their colours are split next
 } Colours;
 
 static uint64_t changes_hash(const Changes *changes, int device) {
@@ -122,7 +122,7 @@ static uint64_t table_hash(const Schedule *schedule, int stage) {
     return hash;
 }
 
-/* Returns the hash of a device's own properties: role, class, place in a pipeline, changes. */
+/* Returns the hash of a device's own properties: role, class, stage of a pipeline, changes. */
 static uint64_t own_hash(const Symmetry *fold, const Changes *changes, int index) {
     Module *module = fold->module;
     int device = module->devices->roles->devices[index], stage = 0;
@@ -189,7 +189,7 @@ static uint64_t run_hash(const Colours *colours, const Pipeline *pipeline) {
     return hash;
 }
 
-/* Adds its pipeline's hash to each device: two pipelines share actors for all devices or none. */
+/* Adds to each device its pipeline's hash, so that two pipelines share all their actors or none. */
 static void note_runs(Colours *colours) {
     const Module *module = colours->fold->module;
     for (int r = 0; r < module->templates->runs.count; r++) {
@@ -334,7 +334,7 @@ static void find_stands(Symmetry *fold) {
 
 /* ---- transfers of actors ---- */
 
-/* A transfer, its hash and its number; equal hashes stand beside each other. */
+/* The hash and the number of a transfer; equal hashes are adjacent in lists. */
 typedef struct HashedTransfer {
     uint64_t hash;
     int number;
@@ -394,7 +394,7 @@ static int compare_hashes(const void *a, const void *b) {
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Returns the transfers of a conversion, sorted by hash: equal ones between actors together. */
+/* Returns the transfers of a conversion, sorted by hash, so that equal ones are adjacent. */
 static HashedTransfer *hashed_transfers(Arena *arena, const Colours *colours, int slot) {
     const SimulatedTransfers *transfers = &colours->fold->table->transfers[slot];
     HashedTransfer *hashed = arena_array(arena, HashedTransfer, transfers->count);

@@ -10,7 +10,7 @@
 
 enum { OUT, IN, NUMBERS = 64 };
 
-/* The busy seconds of an uplink's direction with the messages of a transfer. */
+/* The seconds for which the messages of transfer `root` keep a direction of an uplink busy. */
 typedef struct PassedUplink {
     int root, direction;
     double seconds;
@@ -96,7 +96,7 @@ static void load_collective(Round *round, const Step *step) {
 
 /* ---- loads of uplinks ---- */
 
-/* Adds the loads of the transfer with a slot to `passed` and to those of the round, in bytes. */
+/* Adds the loads `own` of a slot's transfer, in seconds, to `passed` and `all`; clears `own`. */
 static void take_loads(Round *round, int slot, UplinkLoads *own, UplinkLoads *all) {
     for (int i = 0; i < own->passed_count; i++) {
         int direction = own->passed[i];
@@ -220,7 +220,7 @@ static void hop_seconds(const Round *round, int root, double *all, double *ports
     if (uplink > 0) *all = fmax(*all, latency + uplink);
 }
 
-/* Returns the round's seconds over those by latency and bandwidth, on the plan's devices. */
+/* Returns the ratio of the plan's seconds of a round to those by latency and bandwidth. */
 static double correction_of(const Round *round) {
     double all, ports, seconds = round->plan->steps.at[round->from].seconds;
     hop_seconds(round, -1, &all, &ports);
@@ -310,7 +310,8 @@ static SimulatedTransfer hop_of_all(Arena *arena, const Plan *plan, const int *d
                                .members = members};
 }
 
-/* Lists the devices that copy memory: those in a transfer, or all if no step has transfers. */
+/* Lists the devices that copy memory: those in a transfer; all devices if the plan has no steps, or
+ * moves only a few bytes (moves_numbers). */
 static void find_movers(Arena *arena, const Plan *plan, const int *device_of, const bool *hopping,
                         SimulatedTransfers *transfers) {
     int *copiers = arena_array(arena, int, plan->device_count);

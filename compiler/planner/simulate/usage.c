@@ -117,7 +117,7 @@ static RoleUse role_use(Arena *arena, Module *module, const Role *role, int slot
 
 typedef Array(RoleUse) RoleUses;
 
-/* Returns the use of an actor's role, made once for all actors with as many slots. */
+/* Returns the use of an actor's role, made once for all its actors with equally many slots. */
 static const RoleUse *use_of(Arena *arena, RoleUses *uses, Module *module, const Actor *actor) {
     int slots = device_slots(module, actor->role, actor->devices[0]);
     for (int u = uses->count - 1; u >= 0; u--)

@@ -12,7 +12,7 @@
 typedef struct Group {
     int size, degree, sequences;
     double work, tokens;
-    double power; // size / gpus * (time / scale)^p: the group's term of the smoothed maximum
+    double power; // size / gpus * (time / scale)^(2^p): the group's term of the smoothed maximum
 } Group;
 
 struct FlexspState {
@@ -76,7 +76,7 @@ static void group_add(const FlexspState *s, Group *g, int sequence, int sign) {
     g->tokens = g->sequences ? g->tokens + sign * (double)s->q->length[sequence] : 0;
 }
 
-/* Writes two changed groups, and returns true, if annealing accepts the change. */
+/* Writes two changed groups to the state, and returns true, if annealing accepts the change. */
 static bool groups_change(FlexspState *s, int a, int b, Group *to_a, Group *to_b) {
     int batch_a = batch_of(s, a), batch_b = batch_of(s, b);
     to_a->power = group_power(s, to_a), to_b->power = group_power(s, to_b);
@@ -129,7 +129,8 @@ static int block_pick(FlexspState *s, int *degree) {
     return covered ? owner : start;
 }
 
-/* Collects, longest first, the sequences of groups in [start, start + size). Returns how many. */
+/* Fills `gathered`, longest first, with the sequences of groups in [start, start + size). Returns
+ * how many. */
 static int block_gather(FlexspState *s, int start, int size) {
     int count = 0;
     for (int x = 0; x < s->q->length_count; x++)
@@ -138,8 +139,8 @@ static int block_gather(FlexspState *s, int start, int size) {
     return count;
 }
 
-/* Cuts a block of the size of `degree` into empty groups of random degrees, in order of devices.
- * Returns how many groups there are so far. */
+/* Appends to the `count` groups a block of the size of `degree`, cut into empty groups of random
+ * degrees in order of devices. Returns the new number of groups. */
 static int block_cut(FlexspState *s, int degree, Group *groups, int count) {
     const FlexspDegree *d = s->q->degree;
     if (degree == 0 || random_bits(&s->random) & 1) {
@@ -338,7 +339,7 @@ static void groups_begin(FlexspState *s) {
 }
 
 /* Starts from a cut, with each micro-batch's sequences in its first group. Then calls block_form
- * 200 times for each micro-batch, which keeps improvements only. */
+ * 200 times for each micro-batch; at temperature 0 it accepts no change for the worse. */
 static void state_begin(FlexspState *s, const int *cut) {
     s->scale = flexsp_bound(s->q).value / s->batches;
     s->best = INFINITY;

@@ -15,11 +15,12 @@
 
 typedef struct FlexspState FlexspState;
 
-/* Creates a state of `batches` micro-batches, cut by flexsp_cuts (the paper's blaster). `seed`
- * starts the random numbers of its moves. */
+/* Creates a state of `batches` micro-batches, cut by flexsp_cuts (the paper's blaster) with
+ * `fill`. `seed` starts the random numbers of its moves. */
 FlexspState *flexsp_state(Arena *arena, const Flexsp *q, int batches, double fill, uint64_t seed);
 
-/* Anneals by `work` moves, from the best state if any, from `hot` times a micro-batch's time. */
+/* Anneals by `work` moves, from the best state if any, and from a temperature of `hot` times a
+ * micro-batch's time. */
 void flexsp_anneal(FlexspState *state, double hot, int64_t work);
 
 /* Returns the milliseconds of the best state seen in which every group fits; INFINITY: none. */
@@ -31,7 +32,7 @@ FlexspPlan *flexsp_state_plan(Arena *arena, const FlexspState *state);
 /* The blaster: cuts sequences, sorted by length, into micro-batches, so that sequences that need
  * large groups are together (blaster.c). */
 
-/* Returns the batches + 1 places where `order` (sequences, longest first) is cut into
+/* Returns the batches + 1 indices at which `order` (sequences, longest first) is cut into
  * micro-batches. The cuts have the least sum of estimated times in which each micro-batch uses at
  * most `fill` of the memory; if there are none, cuts of about equal tokens. */
 const int *flexsp_cuts(Arena *arena, const Flexsp *q, const int *order, int batches, double fill);

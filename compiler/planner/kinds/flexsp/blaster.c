@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* Prefix sums over the order: tokens[x] and area[x] are the tokens and least device-milliseconds of
- * the first x sequences. alone[x] is the least ms of sequence x. */
+ * the first x sequences. alone[x] is the least ms of the sequence at x. */
 typedef struct Sums {
     double *tokens, *area, *alone;
 } Sums;
@@ -22,7 +22,7 @@ static Sums sums_make(Arena *arena, const Flexsp *q, const int *order) {
     return sums;
 }
 
-/* Returns the estimated time of a micro-batch of sequences [from, to); INFINITY above `most`. */
+/* Returns the estimated ms of micro-batch [from, to) of the order; INFINITY above `most` tokens. */
 static double piece_time(const Flexsp *q, const Sums *sums, int from, int to, double most) {
     if (sums->tokens[to] - sums->tokens[from] > most) return INFINITY;
     return from == to

@@ -14,7 +14,7 @@ static const double WORK_RATE = 7e6;
 
 enum { MOST_GPUS = 1 << 15, MOST_LENGTHS = 1 << 20 };
 
-/* Reads the degrees: ascending powers of two. */
+/* Reads the degrees, powers of two, and sorts them. */
 static void read_degrees(Field list, Flexsp *q) {
     int count, *sizes = field_integers(list, 1, 1, q->gpus, &count);
     for (int i = 0; i < count; i++) {

@@ -54,7 +54,7 @@ typedef struct FlexspPlan {
 
 /* The lower bound of all plans, and its terms. */
 typedef struct FlexspBound {
-    double value;
+    double value;   // ms
     int batches;    // the fewest micro-batches that hold all tokens
     double area;    // ms: computing and least exchange of all sequences, spread over all devices
     double longest; // ms of the sequence that takes longest, alone at its best degree
@@ -73,13 +73,12 @@ typedef struct FlexspLeast {
 } FlexspLeast;
 FlexspLeast flexsp_least(const Flexsp *q, int sequence);
 
-/* Returns the most tokens of a micro-batch: devices times the most tokens of one at any degree. */
+/* Returns the most tokens of a micro-batch: devices times the most tokens on one, at any degree. */
 double flexsp_tokens(const Flexsp *q);
 
 FlexspBound flexsp_bound(const Flexsp *q);
 
-/* Returns the best plan found by `work` moves of annealing; NULL when a sequence fits in no group.
- */
+/* Returns the best plan of `work` moves of annealing; NULL when a sequence fits in no group. */
 FlexspPlan *flexsp_plan(Arena *arena, const Flexsp *q, int64_t work, uint64_t seed);
 
 /* ---- the functions of the table of kinds (kinds.c) ---- */

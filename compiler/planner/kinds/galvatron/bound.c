@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 /* Bounds for each stage and number of layers, of shape (stages, layers + 1): the least time in ms;
- * `sum`, with unhidden synchronisation added; `mean`, as sum with the time times mean_weight.
+ * `sum`, with unhidden synchronisation added; `mean`, like `sum` with mean_weight times the time.
  * INFINITY: the layers do not fit. */
 typedef struct Relaxed {
     Arena *arena;
@@ -62,7 +62,7 @@ static void stage_relax(Relaxed *r, int stage) {
     }
 }
 
-/* Returns the least sum of `cost` over stages of at most `cap` ms; writes layers unless NULL. */
+/* Returns the least sum of `cost` over stages of at most `cap` ms; sets `layers` unless NULL. */
 static double stages_least(const Relaxed *r, const double *cost, double cap, int *layers) {
     int width = r->q->layers + 1, stages = r->p->stages;
     Arena *scratch = arena_create();
@@ -88,8 +88,8 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Returns the bound by the longest stage. For each time t that it can take, adds t for each
- * micro-batch but the first to the least sum of stages of at most t. Returns the least total. */
+/* Returns the bound by the longest stage: the minimum, over its possible times t, of the least sum
+ * of stages of at most t each, plus t for each micro-batch but the first. Sets `layers`. */
 static double longest_bound(const Relaxed *r, int *layers) {
     int count = r->p->stages * (r->q->layers + 1), low = 0, high = count, at[GALVATRON_STAGES];
     double *caps = arena_copy(r->arena, r->ms, sizeof *caps * (size_t)count),

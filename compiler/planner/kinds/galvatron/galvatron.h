@@ -27,12 +27,11 @@ enum { GALVATRON_CLASSES = 4, GALVATRON_STAGES = 16, GALVATRON_LOGS = 16 };
 
 typedef struct GalvatronClass {
     const char *name;
-    int gpus, first; // number of devices; number of the first device
-    double slow, memory_mb;
+    int gpus, first;        // number of devices; number of the first device
+    double slow, memory_mb; // factor of forward_ms on this class; MB of a device
 } GalvatronClass;
 
-/* Bandwidths in GB/s by the binary logarithm of the number of devices; 0 where the input has none.
- */
+/* Bandwidths in GB/s by the binary logarithm of the number of devices; 0: the input has none. */
 typedef struct GalvatronLinks {
     double latency_ms, node[GALVATRON_LOGS], near[GALVATRON_LOGS], far[GALVATRON_LOGS],
         alltoall[GALVATRON_LOGS];
@@ -43,16 +42,15 @@ typedef struct Galvatron {
     int class_count, per_node, layers, batch;
     GalvatronClass class[GALVATRON_CLASSES];
     double forward_ms, parameter_mb, hidden_mb, recompute_mb, ends_mb, overlap;
-    double activation_mb[GALVATRON_LOGS]; // MB, by the binary logarithm of the degree of tensor or
-                                          // Ulysses parallelism
+    double activation_mb[GALVATRON_LOGS]; // by log2 of the degree of tensor or Ulysses parallelism
     GalvatronLinks links;
 } Galvatron;
 
 /* A pipeline: the classes in some order, each of them cut into stages of equal size. */
 typedef struct Pipeline {
     int microbatches, stages;
-    int class[GALVATRON_STAGES]; // by stage: its class
-    int gpus[GALVATRON_STAGES], first[GALVATRON_STAGES];
+    int class[GALVATRON_STAGES];                         // by stage: its class
+    int gpus[GALVATRON_STAGES], first[GALVATRON_STAGES]; // by stage: device count, first device
 } Pipeline;
 
 /* The strategy of a layer, and its costs in a stage. */
@@ -88,8 +86,8 @@ typedef struct GalvatronBound {
 /* Returns all pipelines, each with every possible number of micro-batches; sets *count. */
 const Pipeline *galvatron_pipelines(Arena *arena, const Galvatron *q, int *count);
 
-/* Returns the strategies that a stage's layers can have. Leaves out strategies that are no better
- * than another of their degree in tensor parallelism, time, unhidden synchronisation and memory. */
+/* Returns the strategies that a stage's layers can have. Leaves out a strategy that another of its
+ * degree equals or beats in tp, time, unhidden synchronisation and memory. Sets *count. */
 const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pipeline *pipeline,
                                      int stage, int *count);
 
@@ -97,14 +95,14 @@ const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pip
 double galvatron_change(const Galvatron *q, const Pipeline *pipeline, const Strategy *from,
                         const Strategy *to);
 
-/* Returns the ms to pass activations to a stage whose first layer has this strategy, or 0. */
+/* Returns the ms to pass activations to a stage that begins with `first`; 0: it is the only one. */
 double galvatron_handover(const Galvatron *q, const Pipeline *pipeline, const Strategy *first);
 
-/* Returns the MB of the embedding in the first stage and the head in the last. */
+/* Returns the MB of the embedding if the stage is the first, and of the head if it is the last. */
 double galvatron_ends(const Galvatron *q, const Pipeline *pipeline, int stage,
                       const Strategy *first, const Strategy *last);
 
-/* Returns a lower bound of a pipeline's plans, sets relaxed stages' layers; INFINITY: none fits. */
+/* Returns a lower bound in ms of a pipeline's plans (INFINITY: none fits); sets stages' layers. */
 double pipeline_bound(const Galvatron *q, const Pipeline *pipeline, int *layers);
 
 GalvatronPlan *galvatron_plan(Arena *arena, const Galvatron *q);

@@ -35,7 +35,7 @@ static double sync_ms(const Galvatron *q, const Strategy *s, int gpus) {
     return (g - 1.0) / g * q->parameter_mb / s->tp / links[log_of(g)];
 }
 
-/* Returns the share of a layer's states that one of g devices keeps at a ZeRO level. */
+/* Returns the share of a layer's states that one of g devices keeps, with m micro-batches. */
 static double zero_share(int zero, int g, int m) {
     double e = 1.0 / g + 0.003, gathered = m == 1 ? 1 : 0;
     if (zero == 0) return 1;
@@ -56,7 +56,7 @@ static void strategy_price(const Galvatron *q, const Pipeline *p, int stage, Str
     s->mb = states + active * (behind < m ? behind : m);
 }
 
-/* Returns whether `a` has b's degree, and is as good in tp, time, synchronisation and memory. */
+/* Returns whether `a` has b's degree, and is no worse in tp, time, synchronisation and memory. */
 static bool beats(const Strategy *a, const Strategy *b) {
     return degree_of(a) == degree_of(b) && a->tp >= b->tp && a->ms <= b->ms && a->left <= b->left &&
            a->mb <= b->mb;

@@ -1,5 +1,4 @@
-/* Enumerates the pipelines: orders of the device classes, each class cut into stages of equal size.
- */
+/* Enumerates the pipelines: orders of the classes, each class cut into stages of equal size. */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include "support/array.h"
@@ -23,7 +22,8 @@ static bool class_cut(const Galvatron *q, const GalvatronClass *class, int n) {
     return true;
 }
 
-/* Adds a pipeline for each number of micro-batches, at least its stages, that divides the batch. */
+/* Adds the pipeline with each number of micro-batches that divides the batch and is at least the
+ * number of stages. */
 static void microbatches_add(const Making *making, Pipeline pipeline) {
     for (int m = pipeline.stages; m <= making->q->batch; m++)
         if (making->q->batch % m == 0) {

@@ -21,7 +21,7 @@ static Front *front_of(const Search *s, int stage, int layers) {
     return &s->front[stage * (s->q->layers + 1) + layers];
 }
 
-/* Adds a plan to a front unless a plan there is as good; removes the plans that it beats. */
+/* Adds a plan to a front unless one in it is as good; removes plans that the new one beats. */
 static void front_add(const Search *s, Front *front, const StagePlan *plan) {
     for (int i = 0; i < front->count; i++)
         if (front->at[i].ms <= plan->ms && front->at[i].left <= plan->left) return;
@@ -68,8 +68,8 @@ typedef struct Label {
     const StagePlan *last;
 } Label;
 
-/* Runs the dynamic program under a cap. For every number of stages and layers, finds the least sum
- * of time and unhidden synchronisation, with stages of at most `cap` ms. */
+/* Runs the dynamic program. Returns, by numbers of stages and layers, the state with the least time
+ * plus unhidden synchronisation whose stages take at most `cap` ms each. */
 static const Label *labels_make(const Search *s, Arena *arena, double cap) {
     int width = s->q->layers + 1, stages = s->p->stages;
     Label *label = arena_array(arena, Label, (stages + 1) * width);
@@ -122,7 +122,7 @@ static const double *caps_make(const Search *s, int *count) {
     return caps.at;
 }
 
-/* Finds the plan under a cap; copies it to *plan if it is the best. Returns false if none fits. */
+/* Finds the plan under a cap; copies it to *plan if it is faster. Returns false if none fits. */
 static bool cap_try(const Search *s, double cap, GalvatronPlan *plan) {
     GalvatronPlan new;
     Arena *scratch = arena_create();
@@ -132,7 +132,7 @@ static bool cap_try(const Search *s, double cap, GalvatronPlan *plan) {
     return isfinite(ms);
 }
 
-/* Returns the index of the least cap that leaves a plan; `count`: no cap does. */
+/* Returns the index of the least cap with a plan (`count`: none); keeps the best plan in *plan. */
 static int cap_least(const Search *s, const double *caps, int count, GalvatronPlan *plan) {
     int low = 0, high = count;
     while (low < high) {

@@ -111,7 +111,7 @@ static const Dispatch *find(Dispatcher *dispatcher, const Task *task, int strate
     return dispatch_find(dispatcher, &task->strategies[strategy], &task->batch, &random, kicks);
 }
 
-/* Returns the strategy of the best dispatch among those near the best without kicks. */
+/* Returns the strategy of the best dispatch; only strategies within 3% of the best get kicks. */
 static int best_strategy(Arena *arena, Dispatcher *dispatcher, const Task *task, int kicks) {
     const double near = 1.03;
     double *times = arena_array(arena, double, task->count), first = INFINITY, least = INFINITY;

@@ -182,7 +182,7 @@ static bool is_too_short(Bound *bound, double time, bool integers, double *devic
     return *devices > bound->gpus * (1 + slack);
 }
 
-/* Returns, by bisection, the longest time from `low` to `high` that is proven to be too short. */
+/* Returns, by bisection, the longest time proven to be too short; sets *needed to its devices. */
 static double longest_short(Bound *bound, double low, double high, bool integers, double *needed) {
     enum { TURNS = 10 };
     for (int turn = 0; turn < TURNS; turn++) {

@@ -296,8 +296,7 @@ static bool change_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
     return false;
 }
 
-/* Makes the first change of a pair of runs that shortens the step. Returns false when there is
- * none. */
+/* Makes the first change of two runs that shortens the step. Returns false when there is none. */
 static bool change_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     for (Run less = {0, -1}; less.last + 1 < dispatch->count;) {
         less = run_from(dispatch, less.last + 1);

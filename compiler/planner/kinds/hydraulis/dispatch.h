@@ -20,7 +20,7 @@ typedef struct Dispatch {
     double time;                 // ms of a step
 } Dispatch;
 
-/* Storage for dispatches of batches up to `sequences` on up to `gpus` devices. */
+/* Storage for dispatches of batches of up to `sequences` sequences on up to `gpus` devices. */
 typedef struct Dispatcher Dispatcher;
 Dispatcher *dispatcher_create(Arena *arena, const Schemes *schemes, int gpus, int sequences);
 
@@ -33,7 +33,7 @@ const Dispatch *dispatch_find(Dispatcher *dispatcher, const Strategy *strategy, 
 /* Returns how many sequences were put into micro-batches: all searches' measure of work. */
 long dispatcher_work(const Dispatcher *dispatcher);
 
-/* Returns the time of a step when sequences may be divided at will; no dispatch is much faster. */
+/* Returns the ms of a step if sequences could be divided at will; no dispatch is much faster. */
 double dispatch_smooth(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch);
 
 /* The pipeline and the micro-batch of each sequence, in the batch's order. */

@@ -73,7 +73,7 @@ static int slowest(const SequenceExchanges *moves) {
     return most;
 }
 
-/* Returns whether both changed pipelines beat the slower old one; if so, records their times. */
+/* Returns whether both changed pipelines beat the slower old time of both; if so, sets `times`. */
 static bool is_faster(SequenceExchanges *moves, int a, int b) {
     double most = fmax(moves->times[a], moves->times[b]) * (1 - 1e-9), own = time_of(moves, a),
            other = time_of(moves, b);
@@ -84,7 +84,7 @@ static bool is_faster(SequenceExchanges *moves, int a, int b) {
     return true;
 }
 
-/* Moves a sequence to the first micro-batch that makes its pipelines faster, or returns false. */
+/* Moves a sequence to the first micro-batch for which is_faster holds; returns false if none. */
 static bool move_helps(SequenceExchanges *moves, int sequence) {
     int pipeline = moves->at.pipelines[sequence], microbatch = moves->at.microbatches[sequence];
     for (int p = 0; p < moves->dispatch->count; p++)
@@ -103,7 +103,7 @@ static void change_places(const SequenceExchanges *moves, int a, int b) {
     move_to(moves, b, pipeline, microbatch);
 }
 
-/* Swaps a sequence with the first that makes their pipelines faster, or returns false. */
+/* Swaps a sequence with the first one for which is_faster holds; returns false if none. */
 static bool change_helps(SequenceExchanges *moves, int sequence) {
     for (int other = 0; other < moves->batch->count; other++) {
         int a = moves->at.pipelines[sequence], b = moves->at.pipelines[other];

@@ -2,7 +2,7 @@
  * co-designing parallel strategies and data assignment") decides on a set of strategies, lists of
  * pipelines of unequal schemes; each batch then picks one of them and distributes its sequences.
  *
- *     hydraulis          {gpus, strategies (most), longest, schemes [{tp, pp, a, b, c, tokens}],
+ *     hydraulis          {gpus, strategies (at most), longest, schemes [{tp, pp, a, b, c, tokens}],
  *                        lengths (a sample)} -> {strategies [[{tp, pp, count}]], objective (ms of a
  *                        step, the mean of batches drawn from the sample)}
  *     hydraulis-batch    {schemes, strategies, lengths}

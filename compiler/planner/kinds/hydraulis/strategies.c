@@ -29,7 +29,7 @@ typedef struct Search {
     const Budget *budget;
 } Search;
 
-/* Returns whether the search has used a fraction of its work. */
+/* Returns whether the search has done the fraction `part` of its work, or its time is over. */
 static bool is_done(const Search *search, double part) {
     return (double)dispatcher_work(search->dispatcher) >= part * (double)search->work ||
            budget_spent(search->budget);
@@ -37,8 +37,7 @@ static bool is_done(const Search *search, double part) {
 
 /* ---- reading ---- */
 
-/* Draws a batch of TOKENS_A_DEVICE tokens for each device from a sample; the last sequence is cut.
- */
+/* Draws a batch of TOKENS_A_DEVICE tokens a device from a sample; the last sequence is cut. */
 static Batch draw_batch(Search *search, const int *sample, int count) {
     int tokens = search->gpus * TOKENS_A_DEVICE, drawn = 0,
         *lengths = arena_array(search->arena, int, tokens);
@@ -103,7 +102,7 @@ static bool holds(const Search *search, const Strategy *strategy, int length) {
     return false;
 }
 
-/* Adds random pipelines, often several of a scheme, while there are devices for some. */
+/* Adds random pipelines, often several of a scheme, while devices are left for one. */
 static void fill(Search *search, Strategy *strategy) {
     for (;;) {
         int left = devices_left(search, strategy), fitting = 0, pick = -1;
@@ -179,8 +178,8 @@ static double mean_time(const Set *set) {
     return sum;
 }
 
-/* Returns the mean time of a set in which *candidate replaces candidate `place`; INFINITY if it is
- * not below `most`. Sets the candidate's times as far as it computes them. */
+/* Returns the mean time of a set in which *candidate replaces entry `place`; INFINITY if it is not
+ * below `most`. Sets the candidate's times as far as it computes them. */
 static double mean_with(Search *search, const Set *set, int place, Candidate *candidate,
                         double most) {
     double sum = 0;
@@ -193,7 +192,7 @@ static double mean_with(Search *search, const Set *set, int place, Candidate *ca
     return sum;
 }
 
-/* Returns whether a set holds the longest sequence when `candidate` replaces candidate `place`. */
+/* Returns whether a set holds the longest sequence when `candidate` replaces entry `place`. */
 static bool set_holds(const Search *search, const Set *set, int place, const Candidate *candidate) {
     for (int i = 0; i < set->count; i++)
         if (holds(search, i == place ? &candidate->strategy : &set->at[i]->strategy,

@@ -1,9 +1,10 @@
-/* A lower bound of a step's time.
+/* A lower bound of a step's time, of P pipelines of L layers each with B micro-batches in all.
  *
- * In a time T a pipeline with bottleneck o finishes m <= 1 + (T - sum y l) / o micro-batches. A
- * group of rate y has at most floor(o / y) layers. A linear program asks how many micro-batches all
- * pipelines finish in T at most: z_k pipelines have a bottleneck in interval k, [low_k, high_k];
- * their groups of rate y have l_yk layers, at most most_yk <= floor(high_k / y) in each group,
+ * In a time T a pipeline whose slowest stage takes o, its bottleneck, finishes at most
+ * 1 + (T - sum y l) / o micro-batches. A group of rate y has at most floor(o / y) layers. A linear
+ * program asks how many micro-batches all pipelines finish in T at most: z_k pipelines have a
+ * bottleneck in interval k, [low_k, high_k]; their groups of rate y have l_yk layers, at most
+ * most_yk <= floor(high_k / y) in each group,
  *
  *     maximise sum_k (z_k + (T z_k - sum_y y l_yk) / low_k)
  *     where sum_y l_yk = L z_k, sum_k z_k = P, sum_k l_yk / most_yk <= groups of rate y.
@@ -57,7 +58,7 @@ static int find_kind(Bound *bound, int size, double rate) {
     return bound->kinds.count - 1;
 }
 
-/* Returns the largest sum of 1 / y that groups of a node have. */
+/* Returns the largest sum of 1 / y of a node's groups; adds their kinds, lowers least_rate. */
 static double node_speed(Bound *bound, int node) {
     const Malleus *malleus = bound->malleus;
     double *most = arena_array(bound->arena, double, malleus->per_node + 1);
@@ -134,7 +135,7 @@ static void add_nodes(Bound *bound, Program *program, int node, int count, bool 
         }
 }
 
-/* Returns a group's most layers under a bottleneck that any stage position's memory holds. */
+/* Returns a group's most layers under a bottleneck, at the stage position that holds the most. */
 static int most_layers(const Malleus *malleus, const DeviceKind *kind, double bottleneck) {
     int most = 0;
     for (int count = 1; count <= malleus->most_stages; count++)

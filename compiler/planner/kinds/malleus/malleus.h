@@ -4,7 +4,7 @@
  *
  *     input   {rates [[x of device] of node], tp, slowdown[k] of a group of tp / 2^k, pipelines,
  *              layers, microbatches,
- *              memory {per_layer[], ends, extra, bound, gap}}
+ *              memory {per_layer[K], ends, extra, bound, gap}}
  *     plan    {pipelines [{microbatches, stages [{devices[], layers}]}], idle[], objective}
  *
  * For example, when device 3 of 0-7 takes twice as long, tp 2, two pipelines, 12 layers:

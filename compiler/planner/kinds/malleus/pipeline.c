@@ -1,16 +1,16 @@
 /* The layers and micro-batches of a pipeline: Malleus's lower-level problem. The problem is solved
  * exactly, but for the order of stages where memory is short.
  *
- * The bottleneck o is the time of the slowest stage. Under it a stage of rate y takes at most
+ * The bottleneck o is the time of the slowest stage. Under o a stage of rate y takes at most
  * floor(o / y) layers, and no more than its memory holds. All stages together must take L layers;
  * the sum of their times is least when the fast stages are filled first. So each o gives the least
- * sum. Only multiples of rates are tried for o, from the least with room for L layers. */
+ * sum. Only multiples of rates are tried for o, from the least under which L layers fit. */
 #include "planner/kinds/malleus/problem.h"
 
 #include <math.h>
 
-/* By stage: the layers that it takes at the position with the most memory; the layers that it holds
- * at `place`; and `place`, its position. */
+/* By stage: `wanted`, its layers at the position with the most memory; `most`, its layers at its
+ * own position; `place`, its own position. */
 typedef struct Room {
     int wanted[MOST_STAGES], most[MOST_STAGES], place[MOST_STAGES];
 } Room;
@@ -24,7 +24,7 @@ static void sort_stages(MalleusStage *stages, int count) {
         }
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 static int room_at(const Malleus *malleus, const MalleusStage *stage, int count, int place,
                    int wanted) {
@@ -43,7 +43,7 @@ static int roomiest(const Malleus *malleus, const MalleusStage *stage, int count
     return best;
 }
 
-/* Places the stages that need most memory first, each where it holds the most layers. */
+/* Places the stages that need most memory first, each at the free position with most layers. */
 static void place_greedily(const Malleus *malleus, const MalleusStage *stages, int count,
                            Room *room) {
     const int *wanted = room->wanted;
@@ -155,15 +155,15 @@ static double next_bottleneck(const Malleus *malleus, const MalleusStage *stages
     return next;
 }
 
-/* Returns a lower bound of the bottlenecks: each stage has a layer, and all stages together have L.
- */
+/* Returns a lower bound of the bottleneck: each stage has a layer, all stages together have L. */
 static double least_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count) {
     double rates = 0;
     for (int i = 0; i < count; i++) rates += 1 / stages[i].rate;
     return fmax(stages[count - 1].rate, malleus->layers / rates * (1 - 1e-12));
 }
 
-/* Returns the least bottleneck from `bottleneck` on at which all layers have room, or INFINITY. */
+/* Returns the least bottleneck from `bottleneck` on at which all layers fit, or INFINITY. Sets
+ * *lacking to the layers that do not fit at the last one tried. */
 static double find_room(const Malleus *malleus, const MalleusStage *stages, int count,
                         double bottleneck, int *lacking) {
     Room room;
@@ -173,7 +173,7 @@ static double find_room(const Malleus *malleus, const MalleusStage *stages, int 
     return bottleneck;
 }
 
-/* Appends a pair of bottleneck and sum unless its sum is no less than that of the last one. */
+/* Appends a trade unless its sum is no less than the last trade's. */
 static void add_trade(Pipeline *pipeline, double most, double sum) {
     if (!pipeline->trade_count ||
         sum < pipeline->trades[pipeline->trade_count - 1].sum * (1 - 1e-12))
@@ -246,8 +246,8 @@ static double pipeline_time(const Pipeline *pipeline, int microbatches) {
     return least;
 }
 
-/* Returns how many micro-batches, fractions included, a pipeline finishes within `time`; *slope is
- * how many more in a unit of time. */
+/* Returns how many micro-batches, fractions included, a pipeline finishes within `time`; sets
+ * *slope to how many more it finishes in a unit of time. */
 static double done_within(const Pipeline *pipeline, double time, double *slope) {
     double most = -INFINITY;
     for (int i = 0; i < pipeline->trade_count; i++) {
@@ -261,7 +261,7 @@ static double done_within(const Pipeline *pipeline, double time, double *slope) 
 }
 
 /* Returns the time in which all pipelines finish the micro-batches when these may be divided. The
- * function is convex: Newton's method comes down to the root from above. */
+ * number finished is convex in time: Newton's method comes down to the root from above. */
 static double share_smoothly(const Malleus *malleus, const Pipeline *pipelines, int count) {
     double time = 0, step = INFINITY;
     for (int turn = 0; turn < 50 && fabs(step) > 1e-12 * time; turn++) {

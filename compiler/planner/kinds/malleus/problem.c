@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Memory in MB: of a layer, by stage; of the ends (embedding and head); and a device's room. */
+/* MB of a layer, by stage; MB of the ends (embedding and head); MB that a device has for both. */
 typedef struct Memory {
     double *per_layer, ends, room;
 } Memory;
@@ -45,7 +45,7 @@ static void read_nodes(Arena *arena, Malleus *malleus, Field rates) {
     for (int i = 0; i < malleus->node_count; i++) read_node(arena, malleus, field_at(rates, i), i);
 }
 
-/* Reads tp and the slowdowns. tp must be a power of two in a node, one slowdown a group size. */
+/* Reads tp, a power of two that a node has devices for, and the slowdown of each group size. */
 static void read_groups(Malleus *malleus, Field tp, Field slowdown) {
     malleus->tp = field_integer(tp, 1, 1 << 20);
     malleus->slowdown = field_positives(slowdown, 1, &malleus->sizes);

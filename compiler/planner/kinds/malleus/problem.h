@@ -40,7 +40,7 @@ typedef struct Trade {
 
 /* The trades of a pipeline, sorted by `most`, that are best for some number of micro-batches;
  * numbers below a quarter of an equal share are left out. Without any trade the stages cannot hold
- * the layers, and `lacking` layers find no room. */
+ * the layers, and `lacking` layers do not fit. */
 typedef struct Pipeline {
     int stage_count, trade_count, lacking;
     Trade trades[MOST_TRADES];
@@ -54,7 +54,7 @@ static inline int malleus_holds(const Malleus *malleus, int count, int stage, in
     return malleus->holds[((count - 1) * malleus->most_stages + stage) * malleus->sizes + size];
 }
 
-/* Return malleus_holds of the stage position with the least room, and of the one with the most. */
+/* Return malleus_holds at the stage position with the least memory, and at that with the most. */
 static inline int malleus_holds_anywhere(const Malleus *malleus, int count, int size) {
     return malleus->least[(count - 1) * malleus->sizes + size];
 }
@@ -62,18 +62,18 @@ static inline int malleus_holds_somewhere(const Malleus *malleus, int count, int
     return malleus->most[(count - 1) * malleus->sizes + size];
 }
 
-/* Returns the rate of tp >> size devices of a node from `first` on, sorted by rate. */
+/* Returns y of a group of tp >> size devices of a node, from `first` on in the order of rates. */
 double malleus_rate(const Malleus *malleus, int node, int first, int size);
 
 /* Sets the trades of a pipeline of these stages; sorts the stages by rate. */
 void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pipeline *pipeline);
 
-/* Orders stages and gives them layers for the least (microbatches - 1) most + sum. Returns that. */
+/* Orders stages and gives them layers for the least (microbatches - 1) most + sum; returns it. */
 double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count, int microbatches);
 
 /* Returns the least time in which `count` pipelines finish all micro-batches; each gets at least
  * one for each of its stages. Writes their numbers to `microbatches` unless NULL, and to *smooth
- * the time if they may be divided. Returns INFINITY if a pipeline cannot hold the layers. */
+ * the time with divisible micro-batches. Returns INFINITY if a pipeline cannot hold the layers. */
 double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int count,
                        int *microbatches, double *smooth);
 

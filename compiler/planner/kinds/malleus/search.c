@@ -20,7 +20,7 @@ typedef struct Search {
     Random random;
     State state, next, best;
     double penalty; // energy of a state with a pipeline that cannot hold the layers: above any time
-    bool *changed;  // by pipeline, the idle devices last: the move has changed its groups
+    bool *changed;  // by owner (pipelines, then idle): whether the move changed its groups
 } Search;
 
 int grouping_stages(const Malleus *malleus, const Grouping *grouping, int owner,
@@ -69,7 +69,7 @@ static double usual_rate(const Malleus *malleus) {
  *
  * The energy is the time plus a small share of the time with divided micro-batches, which changes
  * even when the slowest pipeline does not. If a pipeline cannot hold its layers, the energy is
- * search->penalty, and again for each layer without room. */
+ * search->penalty times 1 + the number of layers that do not fit. */
 static void weigh(const Search *search, State *state) {
     const Malleus *malleus = search->malleus;
     const double weight = 0.1;
@@ -89,8 +89,8 @@ static void weigh(const Search *search, State *state) {
 /* ---- the beginning ---- */
 
 /* Appends the paper's groups of a node to `grouping`: those with the largest sum of speeds 1 / y,
- * found from the fastest device on. Each halving of a group counts 0.8 of its speed, since small
- * groups hold few layers. The paper prefers full groups, too. */
+ * found from the fastest device on. Each halving of a group multiplies its speed by 0.8, because
+ * small groups hold few layers. The paper prefers full groups, too. */
 static void group_node(Arena *arena, const Malleus *malleus, int node, Grouping *grouping) {
     int count = malleus->per_node, *last = arena_array(arena, int, count + 1);
     double *most = arena_array(arena, double, count + 1);
@@ -261,7 +261,7 @@ static void step(Search *search, double temperature) {
     if (search->state.time < search->best.time) state_copy(malleus, &search->best, &search->state);
 }
 
-/* Anneals from the best state so far, from `hot` times its energy down to 0.01% of its energy. */
+/* Anneals the best state so far; the temperature falls from `hot` to 0.0001 times its energy. */
 static void anneal(Search *search, double hot, long steps, const Budget *budget) {
     const double cold = 0.0001;
     state_copy(search->malleus, &search->state, &search->best);
@@ -278,8 +278,8 @@ static long usual_steps(const Malleus *malleus) {
     return (long)(most * fmin(1, devices / (malleus->node_count * malleus->per_node)));
 }
 
-/* Step 1: anneal from the paper's groups. Step 2, on small clusters, where each device matters:
- * anneal also from a temperature at which all states are equally likely. */
+/* Anneals from the paper's groups; on small clusters, where each device matters, then also from a
+ * temperature at which all states are equally likely. */
 Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budget, double *time) {
     enum { DESCENTS = 4, SMALL = 32 };
     const double warm = 0.03, hottest = 1;

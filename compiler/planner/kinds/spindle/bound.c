@@ -13,7 +13,7 @@ typedef struct Rows {
 } Rows;
 
 /* Adds the columns of an operator: its start, and, for each allotment, how many of its layers run
- * there. Returns the first allotment's column. */
+ * on it. Returns the first allotment's column. */
 static int operator_columns(Program *program, const Operator *operator, int * start) {
     *start = program_column(program, 0, INFINITY, 0, false);
     int first = 0, row = program_row(program, operator->layers, operator->layers);
@@ -36,9 +36,9 @@ static int ends_before(Program *program, const Operator *operator, int start, in
     return row;
 }
 
-/* The program asks for the least end, with layers that may be divided. Every operator starts when
- * the operators before it have ended, and ends before the end. The sum of devices times time over
- * all layers is at most the number of devices times the end. */
+/* Finds the least end of the last slice, if layers may be divided. Every operator starts when the
+ * operators before it have ended, and ends by the least end. The sum of devices times time over all
+ * layers is at most the number of devices times the least end. */
 SpindleBound spindle_bound(Arena *arena, const Spindle *q) {
     Program *program = program_create();
     int *start = arena_array(arena, int, q->operator_count),

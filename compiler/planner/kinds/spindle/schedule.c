@@ -1,5 +1,5 @@
-/* Places pieces on devices and in time, in a given order. search.c chooses the order, the layers of
- * pieces and the numbers of their devices. */
+/* Gives pieces devices and start times, in a given order. search.c chooses the order, the layers of
+ * pieces and the numbers of their devices. A place is an index in the order. */
 #include "planner/kinds/spindle/schedule.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 typedef struct Pool {
     double *from; // (gpus): ms from which a device is free
     int *device;  // (gpus): number of the device that `from` has at the same index
-    int *count;   // (islands): number of entries, from the number of the island's first device on
+    int *count;   // (islands): an island's entries, from index island * Spindle.island on
 } Pool;
 
 /* The devices' times before a place of an order. */
@@ -33,12 +33,12 @@ typedef struct Held {
     double overflow; // MB that fit nowhere
 } Held;
 
-/* The place found for a piece. */
+/* The devices found for a piece. */
 typedef struct Chosen {
     int island;   // the island, for a piece on less than an island
     int first;    // index in the pool of this piece's first device
     int *islands; // (islands): the islands, for a piece on whole islands
-    int *devices; // (gpus): the devices, if Scheduler.named
+    int *devices; // (gpus): the devices' numbers, if Scheduler.named
 } Chosen;
 
 struct Scheduler {
@@ -52,11 +52,11 @@ struct Scheduler {
     int last;          // the checkpoint from which the last schedule equals the one kept
     Pool free;         // while a schedule is made: all devices
     double lost, busy; // milliseconds as in Checkpoint
-    Pool roomy;        // scratch: the devices of `free` that have room for a piece
+    Pool roomy;        // scratch: the devices of `free` with memory for a piece
     Chosen chosen;
     Held held;
-    double *tail;           // (operators): lower bound of the ms from its end to the end of all
-    int64_t work, of_piece; // work of all schedules so far; work of placing one piece
+    double *tail;           // (operators): least ms from the operator's end to the plan's end
+    int64_t work, of_piece; // work of all schedules so far; work of scheduling one piece
     Weights weights;
 };
 
@@ -78,7 +78,7 @@ static double states_mb(Arena *arena, const Spindle *q) {
     return sum;
 }
 
-/* Sets for each operator a lower bound of the time of the operators that follow it. */
+/* Sets tail[o] to a lower bound of the ms from the end of operator o to the end of the plan. */
 static void find_tails(const Spindle *q, double *tail) {
     for (int o = q->operator_count - 1; o >= 0; o--) {
         const Operator *operator= & q->operator[o];
@@ -107,12 +107,12 @@ static Pool pool_create(Arena *arena, const Spindle *q, int islands) {
  * moderate size. Checkpoints lack the states that devices hold; where these matter, every schedule
  * is made from the first place on. */
 static int find_stride(const Spindle *q, bool tight) {
-    const double most = 0x1p21; // devices of all checkpoints
+    const double most = 0x1p21; // entries (devices) of all checkpoints
     double all = (double)q->operator_count * PIECES * q->gpus;
     return tight ? q->operator_count * PIECES + 1 : 1 + (int)(all / most);
 }
 
-/* Returns the units of work that placing a piece takes, for the limit on the search (budget.h). */
+/* Returns the units of work to schedule a piece, for the limit on the search (budget.h). */
 static int64_t piece_work(const Spindle *q, bool tight) {
     int states = tight ? q->gpus * (2 + q->layers_most / 16) : 0;
     return 10 + q->gpus / 2 + 2 * states;
@@ -145,7 +145,7 @@ Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights) {
     return s;
 }
 
-/* Starts from a checkpoint of the schedule kept. Where devices are named, all of them are free. */
+/* Starts from a checkpoint of the schedule kept: if s->named, the first, with all devices free. */
 static void schedule_begin(Scheduler *s, int checkpoint) {
     const Spindle *q = s->q;
     const Checkpoint *at = &s->kept.at[checkpoint];
@@ -167,7 +167,7 @@ static bool *held_at(Scheduler *s, int device, int weights) {
     return &s->held.layers[(device * s->q->weights_count + weights) * s->q->layers_most];
 }
 
-/* Returns the MB that a device needs more to run `layers` layers of an operator from `first` on. */
+/* Returns the MB that a device lacks to run `layers` layers of an operator from `first` on. */
 static double more_mb(Scheduler *s, int device, int o, int first, int layers) {
     const bool *held = held_at(s, device, s->q->operator[o].weights) + first;
     int missing = 0;
@@ -175,7 +175,7 @@ static double more_mb(Scheduler *s, int device, int o, int first, int layers) {
     return missing * s->q->operator[o].state_mb;
 }
 
-/* Gathers in s->roomy the devices that have room for layers. */
+/* Gathers in s->roomy the devices with memory for `layers` layers of operator o from `first` on. */
 static void roomy_gather(Scheduler *s, int o, int first, int layers) {
     double most = s->q->memory_mb * (1 + 1e-9);
     for (int i = 0; i < s->islands; i++) {
@@ -190,8 +190,8 @@ static void roomy_gather(Scheduler *s, int o, int first, int layers) {
     }
 }
 
-/* Chooses `count` devices of the island where they are free first, not before `ready`; of several,
- * the one whose devices have waited least. Returns that time; INFINITY: the island is too small. */
+/* Chooses `count` devices of the island where they are free first from `ready` on; at equal
+ * times, where they have waited least. Returns the start in ms; INFINITY: no island has `count`. */
 static double choose_devices(Scheduler *s, const Pool *pool, int count, double ready) {
     double start = INFINITY, best_wait = INFINITY;
     for (int i = 0; i < s->islands; i++) {
@@ -214,7 +214,7 @@ static double choose_devices(Scheduler *s, const Pool *pool, int count, double r
 }
 
 /* Chooses the `count` whole islands that are free first, not before `ready`, and of these the ones
- * that have waited least. Returns the start; INFINITY when there are fewer. */
+ * that have waited least. Returns their start in ms; INFINITY when there are fewer. */
 static double choose_islands(Scheduler *s, const Pool *pool, int count, double ready) {
     int found = 0, sorted[s->islands], size = s->q->island;
     double from[s->islands];
@@ -243,7 +243,7 @@ static double choose(Scheduler *s, const Pool *pool, int count, double ready) {
                                 : choose_islands(s, pool, count / s->q->island, ready);
 }
 
-/* Lists the devices of a pool that were chosen for a piece. */
+/* Writes to s->chosen.devices the devices of a pool that were chosen for a piece. */
 static void devices_list(Scheduler *s, const Pool *pool, int count) {
     int island = s->q->island;
     for (int k = 0; k < count; k++)
@@ -251,7 +251,7 @@ static void devices_list(Scheduler *s, const Pool *pool, int count) {
                                               : s->chosen.islands[k / island] * island + k % island;
 }
 
-/* Moves the chosen devices' numbers in an island: after devices that are free before `end`. */
+/* Moves the chosen devices' numbers behind those of the island's devices free before `end`. */
 static void names_move(Scheduler *s, int first, int count, int behind, double end) {
     int *device = s->free.device + first, moved = 0;
     while (first + count + moved < behind && s->free.from[first + count + moved] < end) moved++;
@@ -283,7 +283,7 @@ static void islands_busy(Scheduler *s, int count, double start, double end) {
     }
 }
 
-/* Marks the devices of a piece as busy from `start` to `end`. Any devices of one island will do. */
+/* Marks the devices of a piece, which may be any of an island, as busy from `start` to `end`. */
 static void scattered_busy(Scheduler *s, int count, double start, double end) {
     int first = s->chosen.island * s->q->island, own[count];
     memcpy(own, s->chosen.devices, sizeof own);
@@ -304,7 +304,7 @@ static void device_hold(Scheduler *s, int device, int o, int first, int layers) 
     memset(held_at(s, device, s->q->operator[o].weights) + first, 1, sizeof(bool) * (size_t)layers);
 }
 
-/* Returns when the last of the placed pieces of an operator ends. */
+/* Returns the ms at which the last piece of an operator ends; all of them have been scheduled. */
 static double pieces_end(const Scheduler *s, const Choices *choices, int o) {
     double end = 0;
     for (int piece = o * PIECES; piece < (o + 1) * PIECES; piece++)
@@ -338,7 +338,7 @@ static Around find_around(const Scheduler *s, const Choices *choices, int piece)
     return around;
 }
 
-/* Places a piece on devices, which are listed in s->chosen. Returns its start. */
+/* Schedules a piece on devices, which it writes to s->chosen. Returns the piece's start in ms. */
 static double piece_place(Scheduler *s, const Choices *choices, int piece, const Around *around) {
     int o = piece / PIECES;
     const StackedPiece *choice = &choices->piece[piece];
@@ -366,7 +366,7 @@ int64_t schedule_work(const Scheduler *s) { return s->work; }
 
 const double *schedule_ends(const Scheduler *s) { return s->kept.end; }
 
-/* Returns the time of a piece times the number of its devices. */
+/* Returns the ms of a piece times the number of its devices. */
 static double piece_busy(const Spindle *q, const Choices *choices, int piece) {
     const StackedPiece *p = &choices->piece[piece];
     const Allotment *allotment = &q->operator[piece / PIECES].allotment[p->allotment];
@@ -389,7 +389,7 @@ static bool is_kept_from(const Scheduler *s, int place) {
            !memcmp(s->free.from, kept, sizeof *kept * (size_t)s->q->gpus);
 }
 
-/* Returns the times of a schedule that ends like the kept one. */
+/* Returns the times of a schedule that equals the kept one from `place` on; sets s->last. */
 static ScheduleTimes schedule_same(Scheduler *s, int place) {
     double last = 0;
     s->last = place;

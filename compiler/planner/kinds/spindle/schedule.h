@@ -1,10 +1,10 @@
 /* From an order of pieces to a schedule. Every operator has PIECES pieces, each with layers (some
- * have none) and an allotment; a piece becomes a slice. Pieces are placed in their order, each at
- * the earliest time at which an island (or enough whole islands) has enough free devices. Of the
- * devices that are free then, it takes those that have waited least.
+ * have none) and an allotment; a piece becomes a slice. Pieces are scheduled in their order, each
+ * at the earliest time at which an island (or enough whole islands) has enough free devices. Of the
+ * devices that are free then, the piece takes those that have waited least.
  *
  * A search changes the choices a little at a time. The scheduler keeps the devices' times before
- * each place of one order. A schedule that differs from some place on is made from there on:
+ * each place (index) of one order. A schedule that differs from place p on is made from p on:
  *
  *     schedule_make(scheduler, &choices, (Places){0, pieces}, INFINITY);
  *     schedule_keep(scheduler, &choices);
@@ -26,9 +26,9 @@ typedef struct Piece {
  * pieces of the operators that it follows. */
 typedef struct Choices {
     StackedPiece *piece; // (operators * PIECES), by operator
-    int count;           // pieces that have layers
+    int count;           // number of pieces that have layers
     int *order;          // (count): piece numbers
-    int *place;          // (operators * PIECES): a piece's place in `order`; -1: it has no layers
+    int *place;          // (operators * PIECES): a piece's index in `order`; -1: it has no layers
 } Choices;
 
 typedef struct Scheduler Scheduler;
@@ -41,8 +41,7 @@ typedef struct Weights {
 
 Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights);
 
-/* The changed range of an order: the first and the last index with another piece, or with a piece
- * of another choice. */
+/* The changed range of an order: first and last index at which the piece or its choice differs. */
 typedef struct Places {
     int first, last;
 } Places;
@@ -57,12 +56,12 @@ typedef struct ScheduleTimes {
                       // fit nowhere (Weights)
 } ScheduleTimes;
 
-/* Makes the schedule of choices, equal to those of the schedule kept except at places `changed`.
+/* Makes the schedule of choices that equal those of the schedule kept, except at places `changed`.
  * Both times are INFINITY if the objective is sure to exceed `most`. */
 ScheduleTimes schedule_make(Scheduler *scheduler, const Choices *choices, Places changed,
                             double most);
 
-/* Keeps the last schedule, which was made of these choices. The next schedules are made from it. */
+/* Keeps the last schedule, which was made of `choices`. The next schedules are made from it. */
 void schedule_keep(Scheduler *scheduler, const Choices *choices);
 
 /* Returns when each piece ends in the schedule kept: (operators * PIECES). */

@@ -1,4 +1,4 @@
-/* Simulated annealing over the choices that a schedule is made from. */
+/* Anneals the choices that a schedule is made from. A place is an index in the order of pieces. */
 #include "planner/kinds/spindle/schedule.h"
 
 #include "planner/kinds/budget.h"
@@ -50,7 +50,7 @@ static const bool *find_after(Arena *arena, const Spindle *q) {
     return after;
 }
 
-/* Records that the order, or a piece there, has changed from place `first` to place `last`. */
+/* Records that the order, or its pieces' choices, have changed at places `first` to `last`. */
 static void changed_at(Search *s, int first, int last) {
     s->changed.first = first < s->changed.first ? first : s->changed.first;
     s->changed.last = last > s->changed.last ? last : s->changed.last;
@@ -61,8 +61,8 @@ static void order_set(Search *s, int place, int piece) {
     s->next.place[piece] = place;
 }
 
-/* Moves a piece to another place in the order. Towards the front it takes along pieces that must
- * precede it; towards the end, pieces that it must precede. */
+/* Moves a piece to another place in the order. Towards the front the piece takes along pieces that
+ * must precede it; towards the end, pieces that it must precede. */
 static void order_move(Search *s, int from, int to) {
     int piece = s->next.order[from], way = to < from ? -1 : 1, at = from, moved = 0,
         count = s->q->operator_count;
@@ -81,7 +81,7 @@ static void order_move(Search *s, int from, int to) {
     changed_at(s, from < to ? from : to, from < to ? to : from);
 }
 
-/* Returns a random place at most NEAR places from another one. */
+/* Returns a random place at most NEAR places from `place`. */
 static int near_pick(Search *s, int place) {
     enum { NEAR = 4 };
     int to = place + random_below(&s->random, 2 * NEAR + 1) - NEAR;
@@ -123,7 +123,7 @@ static void place_swap(Search *s) {
     if (s->next.place[other] != a) order_move(s, s->next.place[other], a);
 }
 
-/* Adds a piece that gets its first layers, next to another piece of its operator or anywhere. */
+/* Adds a piece that gets its first layers, next to `beside` of the same operator or anywhere. */
 static void piece_add(Search *s, int piece, int beside) {
     int place = s->next.place[beside] + (random_bits(&s->random) & 1);
     for (int at = s->next.count++; at > place; at--) order_set(s, at, s->next.order[at - 1]);
@@ -185,7 +185,7 @@ static void change(Search *s) {
     }
 }
 
-/* Makes the next choices the current ones. The last schedule made is of these. */
+/* Makes the next choices, of which the last schedule was made, the current ones. */
 static void next_take(Search *s, ScheduleTimes times) {
     schedule_keep(s->scheduler, &s->next);
     Choices old = s->now;
@@ -274,7 +274,7 @@ static void anneal(Search *s, double hot, double cold, int64_t work) {
     }
 }
 
-/* Returns an operator's most efficient allotment of at most `ms`; if none, the fastest. */
+/* Returns an operator's most efficient allotment that takes at most `ms`; if none, the fastest. */
 static int allotment_within(const Operator *operator, double ms) {
     int best = 0;
     for (int k = 0; k < operator->allotment_count; k++) {
@@ -338,7 +338,7 @@ static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights 
     return s;
 }
 
-/* Sorts players, the best first; equal players keep their order. */
+/* Sorts the players of a tournament, the best first; equal players keep their order. */
 static void best_first(Search **player, int count) {
     for (int i = 1; i < count; i++)
         for (int k = i; k > 0 && player[k]->best_ms < player[k - 1]->best_ms; k--) {
@@ -376,16 +376,16 @@ static void round_play(Round round) {
 
 typedef struct Tournament {
     const Spindle *q;
-    double penalty; // weight of states without room (Weights.penalty)
+    double penalty; // weight of states that fit nowhere (Weights.penalty)
     int64_t work;
     uint64_t seed;
 } Tournament;
 
 /* Holds a tournament and returns the winner. Players begin with faster or with more efficient
  * allotments and anneal with equal work. The best ones continue from where they are, with more work
- * each and cooler. Half of the players give the mean end of devices more weight. That is better
- * where devices have many pieces each, and worse where they have few; every second one weighs
- * states without room more. */
+ * each and cooler. Half of the players give the mean end of devices more weight, which is better
+ * where devices have many pieces each, and worse where they have few. Every second player gives
+ * states that fit nowhere more weight. */
 static Search *hold(Arena *arena, const Tournament *t) {
     enum { PLAYERS = 12, STARTS = 6, ROUNDS = 3, MORE = 8 };
     static const int LEFT[ROUNDS] = {PLAYERS, 4, 2};
@@ -428,8 +428,8 @@ static SpindlePlan *better_plan(Arena *arena, SpindlePlan *plan, const Tournamen
 }
 
 /* Holds tournaments from different starts while there is work for them. Each has the usual work, or
- * a third of all work before it when that is more. More work never finds a worse plan, since it
- * begins with the same tournaments. Below the usual work there is one tournament. */
+ * a third of all work before it when that is more. More work never finds a worse plan, since the
+ * search begins with the same tournaments. Below the usual work there is one tournament. */
 static SpindlePlan *find_plan(Arena *arena, Tournament all, int64_t usual) {
     enum { PLAYERS = 16 }; // limit of the players of a tournament
     const double part = 1.0 / 3, slack = 1 + 1e-9;

@@ -20,7 +20,7 @@ static int text_number(const char **texts, int *count, const char *text) {
     return at;
 }
 
-/* Reads the numbers of devices that run an operator, ascending: within an island, or whole ones. */
+/* Reads an operator's allotments, ascending by devices: up to an island, or whole islands. */
 static void read_allotments(Arena *arena, Field table, const Spindle *q, Operator *operator) {
     double *ms = arena_array(arena, double, q->gpus + 1);
     Allotment *allotment = arena_array(arena, Allotment, q->gpus);

@@ -10,7 +10,7 @@
  *
  * Times are milliseconds, sizes MB (2^20 bytes). The objective is the end of the last slice.
  * Devices form islands with fast links: a slice has devices of one island, or whole islands. A
- * device holds the states of its layers; those of equal number and `weights` share states. */
+ * device holds the states of its layers; layers of equal number and `weights` share states. */
 #pragma once
 
 #include "planner/kinds/kinds.h"
