@@ -1,4 +1,4 @@
-/* Optimizer kernels: AdamW, SGD, Lion, gradient clipping. Results may be in the operands' storage. */
+/* Optimizer kernels: AdamW, SGD, Lion, gradient clipping. Results may lie in operands. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 

@@ -109,7 +109,7 @@ static int place_pick(Search *s, int place) {
     return near_pick(s, place);
 }
 
-/* Moves a piece to another place in the order. */
+/* A step of the search: moves a random piece to a random place in the order. */
 static void place_move(Search *s) {
     int from = changed_pick(s), to = place_pick(s, from);
     if (from != to) order_move(s, from, to);
