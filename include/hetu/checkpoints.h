@@ -33,8 +33,8 @@ void ht_keep(ht_session *session, int checkpoints);
 /* Resumes from the newest complete in-memory checkpoint (ht_remember), else from the newest valid
  * checkpoint of a folder. Call it after ht_train and ht_infer; the strategy may be another. An
  * incomplete or damaged checkpoint, or one of another model, is reported on standard error and
- * skipped. Returns the number of steps made at the checkpoint; 0 when there is none. A folder that
- * exists and cannot be read ends the program. */
+ * skipped. Returns the number of steps made before the checkpoint; 0 when there is no checkpoint. A
+ * folder that exists and cannot be read ends the program. */
 int64_t ht_resume(ht_session *session, const char *folder);
 
 /* Returns whether any rank got SIGTERM, SIGUSR1 or SIGUSR2, which batch systems send before they

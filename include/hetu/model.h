@@ -99,7 +99,7 @@ int64_t ht_stream(void);
 
 /* ---- optimizers ---- */
 
-enum { HT_HYPER = 8, HT_GROUPS = 8 }; // at most: hyper-parameters of an optimizer; optimizers of a program
+enum { HT_HYPER = 8, HT_GROUPS = 8 }; // maximum numbers: of hyper-parameters of an optimizer; of optimizers of a program
 
 /* Arguments of an optimizer rule, for one parameter. */
 typedef struct ht_update {

@@ -1,5 +1,5 @@
-/* ht_balance, load balancing. When a straggler's rate has changed enough (rates.c), has a new plan
- * made and compiled; switches to it if the steps left repay the cost. */
+/* ht_balance, load balancing: when a rank's rate has changed enough (rates.c), rank 0 has a
+ * strategy planned and compiled, and switches to it if `horizon` steps repay the cost. */
 #include "session/control/control.h"
 
 #include "session/control/prepare_strategy.h"
@@ -345,7 +345,7 @@ static bool find_moved(Balance *balance) {
     return found;
 }
 
-/* Returns whether the plan saves more in `horizon` steps than the switch costs. Prints both. */
+/* Returns whether the plan saves more time in `horizon` steps than the switch costs. Prints why. */
 static bool pays_back(const Balance *balance) {
     const Asked *asked = &balance->asked;
     double gain = usual_step(balance) * (1 - asked->then / asked->now), cost = switch_cost(balance);
@@ -365,7 +365,7 @@ static bool pays_back(const Balance *balance) {
     return pays && strcmp(asked->name, strategy_of(balance->image));
 }
 
-/* Ends a plan without a switch. Its rates become the planned ones, and cause no other plan. */
+/* Ends a plan without a switch. The plan's rates become `planned`, and cause no other plan. */
 static void leave(Balance *balance) {
     memcpy(balance->rates->planned, balance->asked.rates,
            sizeof(double) * (size_t)balance->rates->count);

@@ -39,7 +39,7 @@ int recompile_strategies(const RecompileCommand *recipe);
  * files of strategies, sources and the cluster. The hash changes when one of them is written. */
 uint64_t recompile_stamp(const RecompileCommand *recipe, const char *option);
 
-/* Notes that a strategy has arrived by an option --strategy=WORD, which is never freed. */
+/* Keeps the option --strategy=WORD of a strategy that has arrived; the option is never freed. */
 void recompile_add(RecompileCommand *recipe, char *option);
 
 /* Starts hetucc, or a tool in its folder, on the program's sources and strategies, in the folder of

@@ -13,7 +13,7 @@ const char *initial_strategy_word(void);
 /* On rank 0, before the first program: calls initial_strategy_follow for the chosen strategy. */
 void initial_strategy_set_variables(void);
 
-/* Gives variables the values of image `chosen` if they still have the values of image `first`. */
+/* Sets variables to the values that image `chosen` read, if they have those that `first` read. */
 void initial_strategy_follow(int chosen, int first);
 
 /* Returns whether there are enough ranks for an image. */

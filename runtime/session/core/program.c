@@ -1,4 +1,4 @@
-/* Opens a program: memory, channels, message tags; switches strategies, reads inputs, runs it. */
+/* Opens a program (memory, channels, tags), switches its strategy, reads its inputs, runs it. */
 #include "session/core/program.h"
 
 #include "exchange/async_exchange.h"
@@ -94,7 +94,7 @@ static int count_tags(const ht_image *image) {
     return count;
 }
 
-/* Reserves an image's message tags and returns the first, equal on all ranks (they keep order). */
+/* Reserves an image's message tags and returns the first, equal on ranks that keep one order. */
 static int take_tags(const ht_image *image) {
     static int tags;
     int first = tags, count = count_tags(image);
@@ -244,8 +244,8 @@ static void issue_window(void *argument) {
     device_free(run.scratch);
 }
 
-/* Moves the tensors of a window to the new strategy, then frees their old storage. So only one
- * window at a time has both storages. */
+/* Moves the tensors of a window to the new strategy, then frees their old storage. Only one window
+ * at a time has both old and new storage. */
 static void move_window(Moving *moving) {
     const ht_migration_window *window = moving->window;
     int count = window->plan->tensor_count;

@@ -65,7 +65,8 @@ void program_feed(Program *program, int input, const void *data);
 void program_read(Program *program, int input, const RowsPlan *rows);
 
 /* Inputs that carry over a switch. program_take_inputs gathers the fed inputs on rank 0.
- * program_give_inputs feeds them to the switched program, of equal inputs, and frees them. */
+ * program_give_inputs feeds them to the switched program (which has equal inputs) and frees
+ * them. */
 typedef struct FedInputs {
     bool *fed;
     void **data; // NULL on other ranks

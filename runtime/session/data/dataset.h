@@ -30,7 +30,7 @@ int dataset_find(const char *path, const char *element, ht_dtype input);
 const char *dataset_open(const char *path, const char *element, ht_dtype input, int *file);
 
 /* Returns the number of rows of `row` elements, the first of which begins at element `shift`.
- * Returns a negative number with a reason if the file's rows have another length. */
+ * Returns -1 with a reason if the file has rows of another length, or less than one row. */
 int64_t dataset_rows(int file, int64_t row, int64_t shift, const char **reason);
 
 /* Returns why the file's elements do not fit an input's type; NULL: they fit. */
