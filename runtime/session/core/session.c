@@ -109,8 +109,7 @@ ht_session *ht_open(int *argc, char ***argv) {
     uncounted.argc = argc ? *argc : 0;
     uncounted.argv = argv ? *argv : NULL;
     if (uncounted.wrong) {
-        if (world_rank() > 0) session_leave(world_least(1)); // the status, 0 or 1, that rank 0
-                                                             // gives
+        if (world_rank() > 0) session_leave(world_least(1)); // the status that rank 0 sends, 0 or 1
         session.open = true;
         pthread_atfork(NULL, NULL, forget_in_child);
         atexit(close_at_exit);

@@ -1,4 +1,4 @@
-/* ht_remember: each range is also on the next host; finds the newest complete copy. */
+/* ht_remember: keeps each range on two hosts; finds and loads the newest complete checkpoint. */
 #include "session/persist/checkpoint.h"
 
 #include "base/hash.h"
@@ -45,7 +45,7 @@ static int first_of(const uint64_t *host, int rank) {
     return first;
 }
 
-/* Returns the first rank of the next host in the ring by first ranks; -1: there is one host. */
+/* Returns the next host's first rank, in a ring of hosts by first rank; -1: there is one host. */
 static int next_host(const uint64_t *host, int ranks, int rank) {
     for (int step = 1, first = first_of(host, rank); step < ranks; step++) {
         int next = (first + step) % ranks;
@@ -80,7 +80,7 @@ static void find_hosts(struct Copies *copies) {
     free(host);
 }
 
-/* Finds the folder for HETU_COPIES, which a host's first rank creates before the others look. */
+/* Finds the folder for HETU_COPIES; a host's first rank creates it before the other ranks look. */
 static void find_folder(struct Copies *copies) {
     char *named = copies->folder;
     for (int turn = 0; turn < 2; turn++) {

@@ -1,5 +1,5 @@
-/* Names and order of saved tensors, independent of the strategy. Collects what to save, and gives
- * in-memory checkpoints back in the present layout; files: hand_out of checkpoint.c. */
+/* Names and orders saved tensors independently of the strategy. Collects them to save, and loads
+ * them from in-memory checkpoints; hand_out of checkpoint.c loads them from files. */
 #include "session/persist/saved_tensors.h"
 
 #include "base/memory.h"
