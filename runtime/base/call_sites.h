@@ -3,8 +3,7 @@
  *     ht_linear in model.c, line 42, compiled with -g      ->  "model.c:42"
  *     the same without -g, in function mlp                 ->  "mlp()"
  *
- * The return addresses on the stack are translated by addr2line, which comes with the C compiler.
- */
+ * addr2line, which comes with the C compiler, translates the return addresses on the stack. */
 #pragma once
 
 #include <hetu/rt.h>

@@ -209,9 +209,8 @@ static bool is_over(const AsyncExchange *async) {
 
 /* ---- the thread ---- */
 
-/* Returns whether the memory for reductions, MOST_ROOM in all, suffices to begin. Gradient
- * exchanges get memory in queue order, the same on all ranks, to avoid deadlock. The caller holds
- * the lock. */
+/* Returns whether memory for reductions, MOST_ROOM in all, suffices to begin. Gradient exchanges
+ * get memory in queue order, equal on all ranks, against deadlock. The caller holds the lock. */
 static bool has_room(const Queue *queue, const AsyncExchange *async) {
     int64_t taken = 0, own = ((const ExchangeState *)async->state)->receive_bytes;
     bool waits = false;
@@ -254,8 +253,7 @@ static void note(const AsyncExchange *async) {
             .stream = async->queue == HT_QUEUE_GRADIENTS ? HT_STREAM_SUMS : HT_STREAM_MESSAGES});
 }
 
-/* Removes a finished exchange from its queue and wakes the main thread. The caller holds the
- * lock. */
+/* Removes a finished exchange from its queue and wakes the main thread, under the lock. */
 static void finish(Queue *queue, AsyncExchange *async) {
     AsyncExchange **link = &queue->first;
     while (*link != async) link = &(*link)->next;

@@ -57,8 +57,7 @@ typedef struct ChannelMemory {
 } ChannelMemory;
 
 typedef struct Channel {
-    /* Creates the communicators of the plans' groups, collectively, before plans run. May be
-     * NULL. */
+    /* Creates the communicators of the plans' groups, collectively, before runs. May be NULL. */
     void (*prepare)(const ChannelPlans *plans);
     /* Called before the first and after the last step of a run. NULL: nothing to do. */
     void (*begin)(const ChannelRun *run);

@@ -1,6 +1,5 @@
-/* The algorithm of collectives on hosts without MPI, and of async collectives: every rank sends to
- * every other directly; no ring, tree or halving. MPI (mpi.c) or NCCL runs all other
- * collectives. */
+/* The algorithm of collectives on hosts without MPI, and of async ones: every rank sends directly
+ * to every other; no ring, tree or halving. MPI (mpi.c) or NCCL runs the others. */
 #include "exchange/collective_rounds.h"
 
 #include "base/memory.h"
