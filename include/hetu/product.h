@@ -35,8 +35,8 @@ typedef struct ht_product_call {
     ht_dtype dtype;   // type of x and of w
     const void *bias; // NULL: absent; an axis of the bias is an axis of y
     ht_dtype bias_dtype;
-    float *sums;   // output (NULL: none): x or w, summed over the summed axes, with strides b; excludes a bias
-    int sums_of_w; // whether `sums` are those of w, not of x
+    float *sums;   // output, NULL: none; the sums of x (or w) over its axes that y lacks, with strides b; then `bias` is NULL
+    int sums_of_w; // whether `sums` are sums of w, not of x
     float scale;
     ht_epilogue epilogue;
     void *aux; // output of the values before the activation, with y's shape, strides and type; NULL: none
