@@ -8,9 +8,9 @@
  * states of optimizers, numbers of steps, the seed and the numbers of ht_note; each rank writes an
  * equal part during the training, and finishes before ht_close. A checkpoint waits in memory while
  * an older one is being written; a newer one replaces the waiting one, with a message on standard
- * error. The file runs/a/step-N.safetensors has whole tensors under their names (state s of a
- * parameter: "NAME%s"), which other tools open; step-N.manifest, written last, has its checksums. A
- * failed write is reported on standard error. */
+ * error. The file runs/a/step-N.safetensors has whole tensors under their names (state 0 of "w":
+ * "w%0"), which other tools open; step-N.manifest, written last, has its checksums. A failed write
+ * is reported on standard error. */
 typedef struct ht_noted {
     const char *name;
     double value;

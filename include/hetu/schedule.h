@@ -96,7 +96,7 @@ typedef struct ht_schedule {
     const ht_row *row;
 } ht_schedule;
 
-/* Devices that share a program. */
+/* Devices that share a program; slot_bytes: bytes of one activation buffer. */
 typedef struct ht_image_role {
     int64_t arena_bytes, slot_bytes;
     int part_count, transfer_count;

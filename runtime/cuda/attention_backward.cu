@@ -25,9 +25,8 @@ int64_t attention_kept_bytes = INT64_C(512) << 20;
 /* The number of queries of a part is a multiple of this number, which all tile sizes divide. */
 static constexpr int part_queries = 128;
 
-/* lse and delta of a query. A query that sees no key has lse minus infinity; such a query, and rows
- * beyond the last, have zeros here. Their gradients are 0, since their scores are hidden, or their
- * q and dy are 0. */
+/* lse and delta of a query; zeros for rows beyond the last, and for a query that sees no key (whose
+ * lse is minus infinity). Their gradients are 0, since scores are hidden, or q and dy are 0. */
 struct Statistics {
     float lse, delta;
 };

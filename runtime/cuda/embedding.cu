@@ -74,9 +74,9 @@ typedef struct Sorted {
     int64_t parts;
     /* [part][row]: tokens of the part in the row; after step 2, tokens of earlier parts. */
     int32_t *count;
-    int32_t *start; // [row]: index of the row's first token in the order; [rows]: number of tokens
-    int32_t *order; // token by index in the order
-    int32_t *row;   // row by index in the order
+    int32_t *start; // [row]: index of the row's first token in sorted order; [rows]: token count
+    int32_t *order; // by index in sorted order: the token
+    int32_t *row;   // by index in sorted order: the row
     /* [chunk][2][n]: sum of the run from an earlier chunk, and of the run into a later chunk. */
     float *partial;
 } Sorted;

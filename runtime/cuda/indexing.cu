@@ -303,8 +303,7 @@ static __device__ inline int64_t share_begin(int64_t count, unsigned t) {
     return count * t / SUM_THREADS;
 }
 
-/* Exclusive scan over the block: sums[t] becomes the sum of all elements before thread t's share.
- */
+/* Sets sums[t] to the sum of the elements before thread t's share (exclusive scan of the block). */
 template <typename T>
 static __device__ inline void sums_before(Total<T> *sums, const Passed<T> &passed) {
     const int64_t end = share_begin(passed.from.length, threadIdx.x + 1);
@@ -325,8 +324,7 @@ static __device__ inline void sums_before(Total<T> *sums, const Passed<T> &passe
     __syncthreads();
 }
 
-/* Returns the sum of the first `count` elements of the line, from the scan and at most one share.
- */
+/* Returns the sum of the line's first `count` elements, from the scan and at most one share. */
 template <typename T>
 static __device__ inline Total<T> sum_until(const Total<T> *sums, const Passed<T> &passed,
                                             int64_t count) {

@@ -1,6 +1,6 @@
-/* Matrix products by cuBLASLt, as product.cu chooses them: it uses kernels of contract.cu for
- * the others. f32 is never computed as TF32 (CUBLAS_COMPUTE_32F). For each kind of product,
- * cuBLASLt proposes algorithms once, and the fastest one is found by measuring. */
+/* Matrix products by cuBLASLt, for product.cu, which uses kernels of contract.cu for other
+ * products. f32 is never computed as TF32 (CUBLAS_COMPUTE_32F). For each kind of product, cuBLASLt
+ * proposes algorithms once, and the fastest one is found by measuring. */
 #include "cuda/product.h"
 #include "cuda/autotune.h"
 #include "cuda/cuda.h"

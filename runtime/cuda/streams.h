@@ -2,7 +2,7 @@
  *
  * A conversion on the exchange stream begins when all earlier work of the compute stream is done.
  * The next work on the compute stream waits for the conversion; ht_compute_stream inserts the wait.
- * So conversions wait for each other, but work that is on the compute stream does not. */
+ * So conversions wait for each other, but earlier work of the compute stream does not wait. */
 #pragma once
 
 #include "exchange/channel.h"
