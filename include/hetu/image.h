@@ -120,7 +120,7 @@ typedef struct ht_image {
 } ht_image;
 
 /* Parameters and states that one conversion moves in a switch of strategies; `from` and `to` are
- * their slots under the old and the new strategy. */
+ * their slots (rt.h) under the old and the new strategy. */
 typedef struct ht_migration_window {
     const ht_reshard *plan;
     const int *from, *to; // by tensor

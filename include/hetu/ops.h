@@ -355,7 +355,7 @@ ht_tensor ht_sum(ht_tensor x);
 #pragma hspmd op y[] = x[i..] / size(i) dtype(y: wide)
 ht_tensor ht_mean(ht_tensor x);
 
-/* Sums over `count` dimensions from `first` on. */
+/* Returns the sums over `count` dimensions from `first` on. */
 #pragma hspmd op y[a..{first}, z..] = x[a.., n..{count}, z..] dtype(y: wide)
 ht_tensor ht_sum_at(ht_tensor x, int first, int count);
 
@@ -552,8 +552,8 @@ static inline ht_tensor ht_embedding(ht_tensor table, ht_tensor id)
 /* ---- attention ---- */
 
 /* Rotary position embedding: rotates the pair (x[i], x[i + d/2]) by the angle position *
- * base^(-2i/d), as LLaMA's weights for Transformers do. The position is the index along s, or the
- * given integer. Direction -1 rotates back. d is even. */
+ * base^(-2i/d), as Hugging Face's LLaMA does. The position is the index along s, or the given
+ * integer. Direction -1 rotates back. d is even. */
 #pragma hspmd op y[b.., s, h, d] = rope(x[b.., s, h, d], ?position[b.., s]) \
     replicate(d) offset(s) linear(x) requires(size(d) % 2 == 0) dtype(position: integer) types(f32, bf16) \
     operations(3 * size(b) * size(s) * size(h) * size(d)) kernel(ht_rope_kernel) grad(ht_rope_gradient)

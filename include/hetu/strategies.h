@@ -7,12 +7,12 @@
 /* Switches a program to another strategy that hetucc compiled (--strategy=a --strategy=b; programs
  * begin with the first), together with the ht_infer programs that share its parameters. Parameters,
  * optimizer states and the step number stay the same, bit for bit. NULL selects the first strategy
- * that was compiled for the current values of the `shape` variables. When the strategy has other
- * values, set the variables before the call; values that disagree end the program. Feed all inputs
- * again after a switch. Returns false when a strategy of ht_prepare cannot be made, when a signal
- * asks the program to end before the strategy is compiled, or, under HETU_STRATEGY, when the
- * strategy needs more devices than there are ranks; else true. A step switches by itself only under
- * ht_balance. On one device, the call only permits changed `shape` variables. */
+ * that was compiled for the current values of the `shape` variables. If the strategy was compiled
+ * for other values, set the variables before the call; values that disagree end the program. Feed
+ * all inputs again after a switch. Returns false when a strategy of ht_prepare cannot be made, when
+ * a signal asks the program to end before the strategy is compiled, or, under HETU_STRATEGY, when
+ * the strategy needs more devices than there are ranks; else true. A step switches by itself only
+ * under ht_balance. On one device, the call only permits changed `shape` variables. */
 bool ht_switch(ht_program *program, const char *strategy);
 
 /* Compiles a new strategy while the program runs: FILE, FILE:NAME or a name of the source, as

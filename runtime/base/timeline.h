@@ -5,8 +5,8 @@
  *         HT_STREAM_SUMS, .name = "all-reduce", ...});
  *     timeline_each(visit, argument);
  *
- * The streams of messages and of sums have a thread each, the main thread all others. Threads share
- * no list, so there are no locks. Texts of events must live until timeline_close. */
+ * The streams of messages and of sums have a thread each; the main thread has all other streams.
+ * Threads share no list, so there are no locks. Texts of events must live until timeline_close. */
 #pragma once
 
 #include <hetu/rt.h>

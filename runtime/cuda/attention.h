@@ -19,7 +19,7 @@
 
 #include <math.h>
 
-static constexpr float log2_e = 1.4426950408889634f; // exponentials are powers of 2
+static constexpr float log2_e = 1.4426950408889634f; // exponentials are computed as powers of 2
 
 /* The positions of a piece's rows in the whole tensor: the first `fold` rows begin at index
  * `offset`; the other rows are `gap` further. */

@@ -164,7 +164,7 @@ static __device__ inline int64_t entries_before(const Entry *entry, int64_t coun
     return low;
 }
 
-/* Sorts each tile of SORT_TILE entries: an entry's new index is the number of smaller ones. */
+/* Sorts each tile of SORT_TILE entries: an entry's new index is the number of smaller entries. */
 __global__ void sort_tiles_device(Entry *to, const Entry *from, int64_t count, int64_t length) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads()) {
         const int64_t line = i / length * length, tile = line + (i - line) / SORT_TILE * SORT_TILE,
@@ -381,7 +381,7 @@ void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 
 /* ---- order ---- */
 
-/* Returns an integer that sorts as elements do, or `descending`; NaN is largest, -0 equals 0. */
+/* Returns a key in the elements' order, reversed if `descending`; NaN is largest, -0 equals 0. */
 template <typename T> static __device__ inline int64_t order_of(T stored, bool descending) {
     int64_t order;
     if constexpr (std::is_integral_v<typename Computed<T>::type>) {

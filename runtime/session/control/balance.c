@@ -37,7 +37,7 @@ typedef struct Asked {
     pid_t planner;
     char name[NAME];                  // name of the planned strategy
     bool made;                        // the strategy is new and must be compiled
-    double now, then, moves, seconds; // step time now and planned; bytes and seconds of the switch
+    double now, then, moves, seconds; // step seconds now and planned; bytes, seconds of the switch
     double *work; // work by rank under the first strategy, then by rank under the planned one
 } Asked;
 

@@ -13,7 +13,7 @@ enum {
     TIMES = 3     // repetitions of the call that an idle rank measures
 };
 
-/* Calls of one kernel with tensors of one size, without the tensors' contents. */
+/* The calls of one kernel with tensors of one size, without the tensors' contents. */
 typedef struct Remembered {
     ht_kernel *kernel;
     int64_t elements;

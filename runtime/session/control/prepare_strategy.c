@@ -236,7 +236,7 @@ static void *load(const void *object, size_t size, Refusal *refusal) {
     bool whole = at == size && !fcntl(file, F_ADD_SEALS,
                                       F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    locale_t own = c_locale_enter(); // else the loader's messages were in main's language
+    locale_t own = c_locale_enter(); // else the loader's messages would be in main's language
     void *handle = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     const char *error = handle ? NULL : whole ? dlerror() : plain_error(errno);
     c_locale_leave(own);

@@ -94,7 +94,7 @@ static int count_tags(const ht_image *image) {
     return count;
 }
 
-/* Reserves an image's message tags and returns the first, equal on ranks that keep one order. */
+/* Reserves an image's message tags; returns the first, equal on ranks that reserve in one order. */
 static int take_tags(const ht_image *image) {
     static int tags;
     int first = tags, count = count_tags(image);
@@ -130,7 +130,7 @@ static int open_channels(int image) {
     return prepared[image].tags;
 }
 
-/* Creates a program whose slots are empty: no parameters, states, inputs or arena. */
+/* Creates a program that has no parameters, states, inputs or arena yet. */
 static Program *new_program(int number, uint64_t seed) {
     Program *program = memory_array(1, sizeof *program);
     const ht_image *image = image_at(number)->image;
@@ -275,7 +275,7 @@ static int find_param(const ht_image *image, const char *name) {
     return p;
 }
 
-/* Takes over storage of parameters and states of equal layout, which no window has moved. */
+/* Gives the new program the storage of tensors in no window, whose layouts do not change. */
 static void hand_over(Moving *moving) {
     const ht_image *before = moving->from->image, *after = moving->to->image;
     for (int p = 0; p < after->param_count; p++) {

@@ -63,7 +63,7 @@ typedef struct SlotUse {
     int owner; // micro-batch whose values the slot holds; -1: none
     int left;  // first row after the last row that used the slot
     int guest_count;
-    StageMessage **occupant; // sends of the owner that read the slot; guest_count of them
+    StageMessage **occupant; // guest_count sends of the owner's values, which read the slot
 } SlotUse;
 
 /* State of the pass over the rows. */
@@ -119,7 +119,7 @@ static int tag_of(const Scan *scan, const ht_transfer *transfer) {
            (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
 }
 
-/* Adds a message that begins before row `begins` or, by settle, later. NULL: rank has no part. */
+/* Adds a message that begins before row `begins` or later (settle). NULL: the rank has no part. */
 static StageMessage *add_message(Scan *scan, int number, const ht_row *row, int begins) {
     const ht_transfer *transfer = &scan->schedule->role->transfers[number];
     const ht_worker *worker = scan->worker;
@@ -224,8 +224,8 @@ static StageMessage *awaited(const StageMessage *message, int number) {
     return number < 0 ? message->before : (StageMessage *)message->async.after[number];
 }
 
-/* Delays messages so that each begins no earlier than any message that it waits for. An earlier
- * wait would return at once: `ended` of the awaited message is still set from the last step. */
+/* Delays messages so that each begins no earlier than any message that it waits for. A wait before
+ * that would end at once: `ended` of the awaited message is still set from the last step. */
 static void settle(Schedule *schedule) {
     for (bool moved = true; moved;) {
         moved = false;

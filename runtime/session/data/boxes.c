@@ -366,7 +366,7 @@ static void free_parcels(Parcel *parcels, int count) {
     free(parcels);
 }
 
-/* Sends this rank's parcels to all other ranks and receives theirs into `taken`, by rank. */
+/* Sends parcels to all other ranks, and receives parcels from them into `taken`, by rank. */
 static void exchange_parcels(const Stretches *givers, const Stretches *takers, const char *source,
                              Parcel *taken, size_t element) {
     int ranks = world_size(), me = world_rank(), count = 0;

@@ -20,7 +20,7 @@
 
 typedef enum Element { U8, S8, U16, S16, U32, S32, S64, F32, F64, ELEMENTS } Element;
 
-/* By element type: user's name, NumPy's code, size, bit mask of input types for all its values. */
+/* By element type: name, NumPy's code, bytes, bit mask of input types that hold all its values. */
 static const struct {
     const char *name, *code;
     int bytes;
