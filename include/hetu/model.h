@@ -16,7 +16,7 @@
 
 /* ---- tensors ---- */
 
-/* A value of the model. Under hetucc it is unknown at compile time; on one device it stands for a
+/* A value of the model. Under hetucc the value is unknown at compile time; on one device it is a
  * node of the step's tape. An all-zero ht_tensor is "absent". */
 typedef struct ht_tensor {
     struct ht_node *node;

@@ -11,7 +11,7 @@
 #ifndef HETU_OPS_H
 #define HETU_OPS_H
 
-/* clang-format off: it would tear the rules apart. */
+/* clang-format off: other line breaks would make the rules hard to read. */
 
 #include <hetu/model.h>
 
@@ -941,7 +941,7 @@ ht_lion_result ht_lion_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor n
 ht_kernel ht_adamw_kernel, ht_sgd_kernel, ht_lion_kernel;
 
 /* ht_hyper returns hyper-parameter `index`, which may differ between steps. ht_steps returns the
- * number of steps before this one. Only rules of optimizers call them. */
+ * number of steps before this one. Only rules of optimizers call these. */
 #pragma hspmd op y[] = hyper() dtype(y: f32) kernel(ht_hyper_kernel) grad(none)
 ht_tensor ht_hyper(int index);
 

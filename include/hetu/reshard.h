@@ -55,7 +55,7 @@ typedef struct ht_move {
 } ht_move;
 
 /* A contiguous piece of a buffer that is sent or received, counted in elements of the step's type.
- * In scratch it may hold parts of several tensors. */
+ * A block in scratch may hold parts of several tensors. */
 typedef struct ht_block {
     ht_place place;
     int tensor; /* HT_FROM, HT_TO: index of the tensor whose buffer this is */

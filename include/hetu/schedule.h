@@ -54,8 +54,8 @@ typedef struct ht_made {
     ht_dtype dtype;
 } ht_made;
 
-/* Description of equal calls of a part, without their buffers. HETU_TRACE, HETU_PROFILE and
- * HETU_NAN alone read it. */
+/* Description of equal calls of a part, without their buffers. Only HETU_TRACE, HETU_PROFILE and
+ * HETU_NAN read the description. */
 typedef struct ht_called {
     const char *at, *name, *value; // "gpt.c:42", "ht_linear", "y"; "": not known
     double operations, bytes;      // floating-point operations and bytes of one call, by the operator's rule

@@ -1,4 +1,4 @@
-/* Opens and creates files and private folders without following others' links. */
+/* Opens and creates files and private folders without following other users' links. */
 #include "base/files.h"
 #include "base/c_locale.h"
 

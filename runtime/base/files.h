@@ -40,7 +40,7 @@ FILE *file_read_own(const char *path, const char **why);
 
 /* Returns whether a path names a folder that no other user can have put there. Returns false if all
  * users may write in its parent, and the owner of the folder, or of the link to it, is neither this
- * user nor the parent's owner. If others change the path meanwhile, the answer holds before or
+ * user nor the parent's owner. If other users change the path meanwhile, the answer holds before or
  * after the change: the entry is looked at once. */
 bool folder_is_trusted(const char *path);
 

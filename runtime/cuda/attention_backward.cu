@@ -5,8 +5,8 @@
  *
  * The gradients take five products, including q kᵀ, from which p is recomputed with lse.
  *
- * 1. The keys' kernel has a matrix row for each key. It computes dk and dv, and stores dsᵀ.
- * 2. The queries' kernel has a matrix row for each query. It computes dq from the stored dsᵀ.
+ * 1. The keys' kernel has a matrix row for each key, computes dk and dv, and stores dsᵀ.
+ * 2. The queries' kernel has a matrix row for each query, and computes dq from the stored dsᵀ.
  *
  * The block that owns keys sums over the query heads that share them, in order. Only a part of ds
  * is stored at a time: some heads or, if these have too many scores, some of their queries. Then

@@ -1,8 +1,8 @@
 /* Makes all ranks agree on the fastest algorithm for each kind of work; keeps choices in a file.
  *
- * The file of HETU_CACHE is text. After a first line that identifies the format, it has a line
- * "GPU, version of cuBLASLt<tab>key<tab>algorithm" for each kind of work. GPUs of several models
- * may share a file; a run uses the entries of rank 0's GPU. */
+ * The file of HETU_CACHE is text. After a first line that identifies the format, the file has a
+ * line "GPU, version of cuBLASLt<tab>key<tab>algorithm" for each kind of work. GPUs of several
+ * models may share a file; a run uses the entries of rank 0's GPU. */
 #include "cuda/autotune.h"
 
 #include "base/files.h"

@@ -58,7 +58,7 @@ typedef struct CudaReport {
 
 /* Returns the report for a message, a constant text with up to three %lld. If cuda_fault gets this
  * report, the program ends after that step with the message and the current operator's name. With
- * `piece`, the second number is an element of it; the message has its index in the whole tensor. */
+ * `piece`, the second number is a local index; the message has the index in the whole tensor. */
 CudaReport cuda_report(const char *format, const ht_view *piece = nullptr);
 
 /* Notes a fault; only the first is kept. The kernel continues, and must stay within its memory. */

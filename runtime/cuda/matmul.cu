@@ -155,7 +155,7 @@ static const Prepared &prepared(const Matmul &m, const Operands &at) {
     return entry->second;
 }
 
-/* Returns whether cuBLASLt's rules for bias, aux and results hold, which it may not check. */
+/* Returns whether cuBLASLt's rules for bias, aux and results hold; cuBLASLt may not check them. */
 static bool is_allowed(const Matmul &m, const Operands &at) {
     const int64_t multiple = 8; // elements
     const bool aux_fits = m.d.pitch % multiple == 0 && (m.batch == 1 || m.d.stride % multiple == 0);

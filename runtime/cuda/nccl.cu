@@ -4,8 +4,8 @@
  *
  * - conversions on the exchange stream (cuda/streams.h): one communicator of all ranks, and one for
  *   each other group of the plans. All ranks make the calls in the order of the program.
- * - gradient buckets: one stream and separate communicators. All ranks begin them in the same order
- *   (compiler/ir/analysis/collective_order.h).
+ * - gradient buckets: one stream and separate communicators. All ranks begin buckets in the same
+ *   order (compiler/ir/analysis/collective_order.h).
  * - messages between stages: a stream and separate communicators for each plan, since a message may
  *   begin at any time, and no message waits for a message of another plan.
  */
@@ -155,8 +155,7 @@ static void add_replica_groups(const ht_reshard *plan, const ht_reshard *owner,
     }
 }
 
-/* Adds a plan's group; if devices are positions (kind >= 0), one group per pipeline of that
- * kind. */
+/* Adds a plan's group; if kind >= 0 (devices are positions), one for each pipeline of that kind. */
 static void add_placed_group(const ht_reshard *plan, const ht_reshard *owner,
                              const ChannelPlans *plans, const ht_group *group) {
     if (plan->kind < 0) add_replica_groups(plan, owner, NULL, group);

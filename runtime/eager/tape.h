@@ -121,7 +121,7 @@ void eager_trace_forward(Trace *trace);
 void eager_trace_backward(Trace *trace);
 
 /* Hash an operator's identity and tensors, or one argument. End the program if the first evaluation
- * had another hash here. */
+ * had another hash at this point. */
 void eager_trace_operator(const void *op, int result_count, ht_node *const *results,
                           int operand_count, ht_node *const *operands);
 void eager_trace_argument(const ht_attr *argument);

@@ -1,5 +1,5 @@
 /* The algorithm of async collectives, and of all collectives on hosts without MPI: every rank sends
- * directly to every other rank; no ring, tree or halving. MPI (mpi.c) or NCCL runs all others. */
+ * directly to every other rank; no ring, tree or halving. MPI (mpi.c) or NCCL runs the rest. */
 #include "exchange/collective_rounds.h"
 
 #include "base/memory.h"

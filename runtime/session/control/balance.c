@@ -133,7 +133,7 @@ static void take_options(Balance *balance, ht_balance_options options) {
     balance->quiet = options.quiet || (word && !strcmp(word, "quiet"));
 }
 
-/* Returns why a program of several ranks cannot be balanced; NULL: it can. */
+/* Returns why a program of several ranks cannot be balanced; NULL: balancing is possible. */
 static const char *reason_against(const ht_program *program) {
     if (channel_of_device()->memory) return "how long a stage computes is measured on CPUs alone";
     if (!recompile_command_of(session_image_program(program)->number))

@@ -15,7 +15,7 @@ int image_count(void);
 const RegisteredImage *image_at(int index);
 
 /* Returns the first image of a model function with these options and optimizer (NULL: ht_infer).
- * Returns -1 if the model has no image. Ends the program if it has images, but none with these. */
+ * Returns -1 if the model has no image. Ends the program if all images of the model have others. */
 int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer,
                const ht_program_options *options);
 

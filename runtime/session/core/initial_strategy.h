@@ -1,7 +1,7 @@
 /* The strategy with which a program begins, and strategies for which there are enough ranks.
  *
  * A program usually runs on as many ranks as its largest strategy has devices. With HETU_STRATEGY,
- * which heturun sets, it begins under that strategy and may have fewer ranks. Then it never
+ * which heturun sets, a program begins under that strategy, may have fewer ranks, and never
  * switches to strategies for more devices than it has ranks. */
 #pragma once
 

@@ -1,5 +1,5 @@
-/* Saves checkpoints beside the training, and drops a waiting one when the next comes. Loads them on
- * any number of ranks; each reads an even part. checkpoint/writing.c writes the files. */
+/* Saves checkpoints beside the training, and drops a waiting one when the next comes. Loads
+ * checkpoints on any number of ranks, an even part on each. checkpoint/writing.c writes files. */
 #include "session/persist/checkpoint.h"
 
 #include "base/memory.h"

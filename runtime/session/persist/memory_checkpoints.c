@@ -124,7 +124,7 @@ static CopyHead head_of(const struct Copies *copies, CopyHead head, int range) {
     return head;
 }
 
-/* Opens the files of this rank's ranges; reopens those of another size. Returns 0, or an errno. */
+/* Opens the files of this rank's ranges; reopens files of another size. Returns 0, or an errno. */
 static int open_files(struct Copies *copies, CopyHead common) {
     int error = 0;
     for (int range = 0; range < world_size() && !error; range++) {
@@ -140,7 +140,7 @@ static int open_files(struct Copies *copies, CopyHead common) {
     return error;
 }
 
-/* Sends this rank's range to its partner, and receives those that it keeps for others. */
+/* Sends this rank's range to its partner, and receives the ranges that it keeps for others. */
 static void exchange_ranges(struct Copies *copies) {
     int me = world_rank(), ranks = world_size(), count = 0;
     CopyFile *own = file_of(copies, me);

@@ -1,5 +1,5 @@
-/* Names and orders saved tensors independently of the strategy. Collects them to save, and loads
- * them from in-memory checkpoints; hand_out of checkpoint.c loads them from files. */
+/* Names and orders saved tensors independently of the strategy. Collects the tensors to save, and
+ * loads them from in-memory checkpoints; hand_out of checkpoint.c loads them from files. */
 #include "session/persist/saved_tensors.h"
 
 #include "base/memory.h"
