@@ -333,7 +333,7 @@ static inline ht_tensor ht_where(ht_tensor condition, ht_tensor x, ht_tensor z)
     return ht_where_at(ht_repeated(condition, dims), ht_repeated(x, dims), ht_repeated(z, dims));
 }
 
-/* Returns x with `value` in the places where the mask is not 0. */
+/* Returns x with `value` at the elements where the mask is not 0. */
 static inline ht_tensor ht_masked_fill(ht_tensor x, ht_tensor mask, float value)
 {
     return ht_where(mask, ht_scalar_at(value, ht_dtype_of(x)), x);

@@ -26,10 +26,10 @@ typedef enum ht_queue {
 /* A conversion that carries tensors between parts on different devices and overlaps with computing.
  *
  * HT_QUEUE_STAGES: a sender begins the transfer when the sending part has run. A device that only
- * receives begins the transfer as soon as no earlier row uses the slot that receives. The transfer
- * ends before the receiving part runs, and before a row reuses the slot for another micro-batch.
- * Parts run micro-batches in ascending order, so that sends and receives match by order. No row of
- * the same micro-batch reuses the transfer's memory before the transfer has ended.
+ * receives begins the transfer as soon as no earlier row uses the activation buffer (slot) that
+ * receives. The transfer ends before the receiving part runs, and before a row reuses the slot for
+ * another micro-batch. Parts run micro-batches in ascending order, so that sends and receives match
+ * by order. No row of the same micro-batch reuses the transfer's memory before the transfer ends.
  *
  * HT_QUEUE_GRADIENTS: the transfer runs once a step. A device begins the transfer in the last
  * micro-batch after `ready` calls of ht_ready. All devices begin these transfers in the order of

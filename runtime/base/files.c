@@ -78,7 +78,7 @@ FILE *file_read_own(const char *path, const char **why) {
     return stream_of(file_open_own(path, why ? why : &own));
 }
 
-/* Returns whether another user can have put an entry, of which `about` is known, at a path. */
+/* Returns whether another user can have put the entry with status `about` at a path. */
 static bool entry_is_foreign(const char *path, const struct stat *about) {
     char parent[PATH_ROOM];
     struct stat folder;

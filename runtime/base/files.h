@@ -52,7 +52,7 @@ bool file_is_led(const char *path);
 
 /* ---- outputs ---- */
 
-/* Creates a file for writing in place of any of that name. Returns -1 and sets errno on error. */
+/* Creates a file for writing; replaces a file of that name. Returns -1 and sets errno on error. */
 int file_create(const char *path);
 
 /* Opens a plain file for writing. Refuses symbolic and hard links. Sets errno if it returns -1. */

@@ -30,7 +30,7 @@ typedef struct TimelineEvent {
 /* Returns the seconds of a monotonic clock; works before timeline_open, too. */
 double timeline_now(void);
 
-/* Sets the room for events of each thread; timeline_keep starts recording. */
+/* Sets the maximum number of events of each thread; timeline_keep starts recording. */
 void timeline_open(int64_t room);
 
 /* Return whether events are recorded now, and switch recording on or off. */

@@ -17,7 +17,7 @@ bool attention_backward_elsewhere(const AttentionShape &a, const ht_call *call);
  *
  * - bf16, and heads of up to 128 numbers, a multiple of 8
  * - addresses and strides that are multiples of 16 bytes
- * - under `causal`: queries and keys that begin at the same place of the sequence
+ * - under `causal`: queries and keys that begin at the same index of the sequence
  * - no segments
  * - backward: no gradient of lse, and scores of a group's heads of at most attention_kept_bytes
  *

@@ -34,7 +34,7 @@ typedef struct AsyncExchange {
     bool ended;
     struct AsyncExchange *next; // next in the queue
     void *state;
-    void *kept; // kept from run to run
+    void *kept; // resources that the channel keeps between runs
 } AsyncExchange;
 
 /* Destroys the threads and resources of async exchanges, collectively on all ranks. */

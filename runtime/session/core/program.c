@@ -211,8 +211,8 @@ typedef struct Moving {
     void **target;
 } Moving;
 
-/* Returns the parameter of a slot. Sets *state to the number of the optimizer state in the slot;
- * -1: the slot has the parameter itself. */
+/* Returns the index of the parameter that owns a slot (hetu/rt.h). Sets *state to the number of the
+ * optimizer state in the slot; -1: the slot has the parameter itself. */
 static int slot_param(const ht_image *image, int slot, int *state) {
     *state = slot < image->param_count ? -1 : (slot - image->param_count) % image->state_count;
     return *state < 0 ? slot : (slot - image->param_count) / image->state_count;
