@@ -21,8 +21,8 @@ void cuda_streams_open(void);
 void cuda_streams_close(void);
 void cuda_streams_wait(void);
 
-/* cuda_note records on a stream which collective begins there, by a small copy instead of a kernel.
- * The two texts are constants. cuda_noted returns the last note, for timeout messages. */
+/* cuda_note records which collective begins on a stream, by a small copy instead of a kernel. The
+ * two texts are constants. cuda_noted returns the last note, for timeout messages. */
 void cuda_note(cudaStream_t stream, const char *what, const char *where);
 const volatile FailNote *cuda_noted(void);
 

@@ -24,7 +24,7 @@ typedef struct Contraction {
  * HT_MAX_AXES axes. */
 Contraction contraction_of(int rank, const ht_axis *axes);
 
-/* contraction_axis returns axis i, or NULL for -1; contraction_size counts multiplications. */
+/* contraction_axis returns axis i, NULL for -1; contraction_size the number of multiplications. */
 const ht_axis *contraction_axis(const Contraction *c, int i);
 double contraction_size(const Contraction *c);
 

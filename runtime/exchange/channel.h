@@ -62,7 +62,7 @@ typedef struct Channel {
     /* Called before the first and after the last step of a run. NULL: nothing to do. */
     void (*begin)(const ChannelRun *run);
     void (*end)(const ChannelRun *run);
-    /* `move` runs a step of local copies, `communicate` of any other verb, such as all-reduce. */
+    /* `move` runs a step of local copies, `communicate` any other step, such as an all-reduce. */
     void (*move)(const ChannelRun *run, const ht_reshard_step *step);
     void (*communicate)(const ChannelRun *run, const ht_reshard_step *step);
     /* The functions of the same names in exchange/async_exchange.h call these. */
