@@ -132,8 +132,7 @@ __global__ void add_parts_device(Sorted sorted, int64_t rows) {
     }
 }
 
-/* Step 3 (one block): replaces `start` by exclusive prefix sums; start[rows] gets the token
- * count. */
+/* Step 3: one block replaces `start` by exclusive prefix sums; start[rows] gets the token count. */
 __global__ void __launch_bounds__(SCAN_THREADS) scan_rows_device(Sorted sorted, int64_t rows) {
     __shared__ int32_t sums[SCAN_THREADS];
     const int64_t first = rows * threadIdx.x / SCAN_THREADS,
