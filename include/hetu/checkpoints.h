@@ -8,9 +8,9 @@
  * states of optimizers, numbers of steps, the seed and the numbers of ht_note; each rank writes an
  * equal part during the training, and finishes before ht_close. A checkpoint waits in memory while
  * an older one is being written; a newer one replaces the waiting one, with a message on standard
- * error. The file runs/a/step-N.safetensors has whole tensors under their names (state s of a
- * parameter: "NAME%s"), which other tools open; step-N.manifest, written last, has its checksums. A
- * failed write is reported on standard error. */
+ * error. The file runs/a/step-N.safetensors has whole tensors under their names (state 0 of "w":
+ * "w%0"), which other tools open; step-N.manifest, written last, has its checksums. A failed write
+ * is reported on standard error. */
 typedef struct ht_noted {
     const char *name;
     double value;
@@ -33,8 +33,8 @@ void ht_keep(ht_session *session, int checkpoints);
 /* Resumes from the newest complete in-memory checkpoint (ht_remember), else from the newest valid
  * checkpoint of a folder. Call it after ht_train and ht_infer; the strategy may be another. An
  * incomplete or damaged checkpoint, or one of another model, is reported on standard error and
- * skipped. Returns the number of steps made at the checkpoint; 0 when there is none. A folder that
- * exists and cannot be read ends the program. */
+ * skipped. Returns the number of steps made before the checkpoint; 0 when there is no checkpoint. A
+ * folder that exists and cannot be read ends the program. */
 int64_t ht_resume(ht_session *session, const char *folder);
 
 /* Returns whether any rank got SIGTERM, SIGUSR1 or SIGUSR2, which batch systems send before they

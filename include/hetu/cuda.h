@@ -55,7 +55,7 @@ template <typename... Parameters, typename... Arguments>
 static inline void ht_launch_on(cudaStream_t stream, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
                                 Arguments... arguments)
 {
-    if (shared > 0) // more than 48 KiB, of which __shared__ variables take a share, need this attribute
+    if (shared > 0) // a block that uses more than 48 KiB, with its __shared__ variables, needs this attribute
         HT_CUDA(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
 #ifdef HT_EMULATED
     ht_emulated_launch(grid, block, shared, stream, kernel, Parameters(arguments)...);

@@ -108,9 +108,9 @@ template <int N, typename S> static __device__ inline void ht_rows_sum(S (&sum)[
     }
 }
 
-/* Sums N neighbouring columns a thread over the rows of a block, and over the gridDim.y blocks with
- * this blockIdx.x. Returns true on the threads that get sums: row 0 of the last block. All threads
- * of the block must call it. */
+/* Sums, for each thread, N neighbouring columns over the rows of a block, and over the gridDim.y
+ * blocks with this blockIdx.x. Returns true on the threads that get sums: row 0 of the last block.
+ * All threads of the block must call it. */
 template <int N, typename S> static __device__ inline bool ht_column_sums(S (&sum)[N])
 {
     S *part = reinterpret_cast<S *>(ht_sum_part) + (size_t)blockIdx.x * gridDim.y * N * HT_WARP + threadIdx.x;

@@ -26,8 +26,9 @@ typedef struct ht_pieces {
     const ht_run *run;      // ascending by device; devices in no run hold nothing; replicas share one piece
     const int *first;       // piece p has the boxes [first[p], first[p + 1]); NULL: piece p is box p
     const int64_t *box;     // row_count rows of 1 + 3 * rank numbers
-    const int64_t *placing; // NULL: contiguous boxes; else 1 + rank numbers a box, a part of a larger tensor in the device's storage:
-                            // element at which the box begins, extents of the larger tensor
+    const int64_t *placing; // NULL: boxes are contiguous; else each box is a part of a larger tensor
+                            // in the device's storage, with 1 + rank numbers: element at which the
+                            // box begins, extents of the larger tensor
 } ht_pieces;
 
 enum { HT_MAX_STATES = 4 };
@@ -93,7 +94,7 @@ typedef struct ht_image {
     bool trains, clipped;                  // whether the program trains; whether gradients are clipped
     ht_dtype dtype;                        // the program's dtype: HT_F32 or HT_BF16
     int device_count;                      // ranks 0 .. device_count - 1
-    int state_count;                       // states a parameter
+    int state_count;                       // states of each parameter
     bool averaged;                         // whether the program reads averages of parameters (ht_averaged)
     int group_count;                       // parameter groups, with one for the parameters of no group
     const char *const *groups;             // name patterns; groups[0] is NULL, for parameters that match none
@@ -112,7 +113,7 @@ typedef struct ht_image {
     const ht_pipeline *pipelines;
     const int *pipeline_of;             // by device; -1: the device is in no pipeline
     const int *schedule_of;             // by device: index into `schedule`; -1: the device is idle
-    const ht_schedule *const *schedule; // by number
+    const ht_schedule *const *schedule; // the schedules that schedule_of indexes
     int plan_count;
     const ht_reshard *const *plan; // conversions of the program
     uint64_t digest;               // digest of the evaluated model under the strategy; 0: the program does not call ht_prepare
@@ -120,7 +121,7 @@ typedef struct ht_image {
 } ht_image;
 
 /* Parameters and states that one conversion moves in a switch of strategies; `from` and `to` are
- * their slots under the old and the new strategy. */
+ * their slots (rt.h) under the old and the new strategy. */
 typedef struct ht_migration_window {
     const ht_reshard *plan;
     const int *from, *to; // by tensor

@@ -1,10 +1,9 @@
 /* images.h: layers for images (batch, channels, height, width): convolutions, pooling, resampling.
- * Devices have the dimensions along which windows slide whole: there is no halo exchange.
+ * A dimension along which windows slide is whole on each device: there is no halo exchange.
  *
  * Names and meanings are PyTorch's unless a comment says otherwise. Optional arguments are named:
- * ht_conv2d(x, w, bias, .stride = {2, 1}), with the numbers of the height and of the width;
- * .stride = 2 is both.
- * Included by hetu.h.
+ * ht_conv2d(x, w, bias, .stride = {2, 1}), for height and width; .stride = 2 sets both. Included by
+ * hetu.h.
  */
 #ifndef HETU_IMAGES_H
 #define HETU_IMAGES_H

@@ -9,7 +9,7 @@
 
 /* ---- indices ---- */
 
-/* Returns start, start + step, ... as a vector of numbers before `end`. */
+/* Returns the vector (start, start + step, ...), up to but not including `end`. */
 static inline ht_tensor ht_arange(double start, double end, double step, ht_dtype dtype)
 {
     assert(step != 0 && (end - start) / step >= 0 && "ht_arange goes from start towards end");

@@ -49,7 +49,7 @@ typedef struct ht_view {
     int rank;
     int64_t extent[HT_MAX_RANK]; // extents of this piece
 
-    int64_t offset[HT_MAX_RANK]; // start of the piece within the whole tensor; only for factors in the rule's `offset`
+    int64_t offset[HT_MAX_RANK]; // first index of the piece in the whole tensor; set only for factors in the rule's `offset`
     int64_t fold[HT_MAX_RANK];   // zigzag (a piece of two ranges): length of the first range
     int64_t gap[HT_MAX_RANK];    // zigzag: number of indices between the two ranges in the whole tensor; 0: the piece is one range
     int64_t global[HT_MAX_RANK]; // extents of the whole tensor

@@ -16,7 +16,7 @@
 
 /* ---- tensors ---- */
 
-/* A value of the model. Under hetucc it is unknown at compile time; on one device it stands for a
+/* A value of the model. Under hetucc the value is unknown at compile time; on one device it is a
  * node of the step's tape. An all-zero ht_tensor is "absent". */
 typedef struct ht_tensor {
     struct ht_node *node;
@@ -99,7 +99,7 @@ int64_t ht_stream(void);
 
 /* ---- optimizers ---- */
 
-enum { HT_HYPER = 8, HT_GROUPS = 8 }; // at most: hyper-parameters of an optimizer; optimizers of a program
+enum { HT_HYPER = 8, HT_GROUPS = 8 }; // maximum numbers: of hyper-parameters of an optimizer; of optimizers of a program
 
 /* Arguments of an optimizer rule, for one parameter. */
 typedef struct ht_update {

@@ -6,12 +6,12 @@
  * gradient. Other rules name a C kernel and a gradient function; the gradient function follows the
  * prototype and is built from operators.
  *
- * Functions without suffix call operators in _at or _stats; gradient functions call _backward.
+ * Functions without a suffix call NAME_at or NAME_stats; gradient functions call NAME_backward.
  */
 #ifndef HETU_OPS_H
 #define HETU_OPS_H
 
-/* clang-format off: it would tear the rules apart. */
+/* clang-format off: other line breaks would make the rules hard to read. */
 
 #include <hetu/model.h>
 
@@ -89,8 +89,8 @@ static inline ht_tensor ht_expand(ht_tensor x, ht_dims dims)
     return ht_repeated(x, dims);
 }
 
-/* Expands two operands by NumPy's broadcasting rule: x to the common shape, z to its trailing
- * dimensions. Operators broadcast z over leading dimensions themselves. */
+/* Expands two operands by NumPy's broadcasting rule: x to the common shape, z to the last
+ * dimensions of that shape. The operators broadcast z over the leading dimensions. */
 typedef struct ht_pair {
     ht_tensor x, z;
 } ht_pair;
@@ -127,7 +127,7 @@ static inline ht_tensor ht_scalar(double value)
     return ht_scalar_at(value, HT_F32);
 }
 
-/* Operators of two tensors: z broadcasts over leading dimensions. ht_add etc. broadcast both. */
+/* Operators that broadcast z over leading dimensions of x; ht_add etc. broadcast both. */
 #pragma hspmd op y[a.., b..] = x[a.., b..] + z[b..]
 ht_tensor ht_add_at(ht_tensor x, ht_tensor z);
 
@@ -333,7 +333,7 @@ static inline ht_tensor ht_where(ht_tensor condition, ht_tensor x, ht_tensor z)
     return ht_where_at(ht_repeated(condition, dims), ht_repeated(x, dims), ht_repeated(z, dims));
 }
 
-/* Returns x with `value` in the places where the mask is not 0. */
+/* Returns x with `value` at the elements where the mask is not 0. */
 static inline ht_tensor ht_masked_fill(ht_tensor x, ht_tensor mask, float value)
 {
     return ht_where(mask, ht_scalar_at(value, ht_dtype_of(x)), x);
@@ -355,7 +355,7 @@ ht_tensor ht_sum(ht_tensor x);
 #pragma hspmd op y[] = x[i..] / size(i) dtype(y: wide)
 ht_tensor ht_mean(ht_tensor x);
 
-/* Sums over `count` dimensions from `first` on. */
+/* Returns the sums over `count` dimensions from `first` on. */
 #pragma hspmd op y[a..{first}, z..] = x[a.., n..{count}, z..] dtype(y: wide)
 ht_tensor ht_sum_at(ht_tensor x, int first, int count);
 
@@ -385,7 +385,7 @@ ht_tensor ht_finite(ht_tensor x);
 #pragma hspmd op y[b..] = row_max(x[b.., v]) reduction(max: v) neutral(x: logf(0)) types(f32) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
 ht_tensor ht_amax_single(ht_tensor x);
 
-/* Returns `at` where x is the largest element of its row or NaN, else the length of the row. */
+/* Returns at[v], the index, where x is the row's largest element or NaN, else the row's length. */
 #pragma hspmd op y[b.., v] = x[b.., v] == peak[b..] ? at[v] : x[b.., v] != x[b.., v] ? at[v] : size(v) dtype(y: f32, peak: wide, at: integer) grad(none)
 ht_tensor ht_peaks_at(ht_tensor x, ht_tensor peak, ht_tensor at);
 
@@ -526,8 +526,8 @@ static inline ht_tensor ht_l2_norm(ht_tensor x, float eps)
     operations(0) reads(table: size(b) * size(e)) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
 ht_tensor ht_embedding_at(ht_tensor table, ht_tensor id);
 
-/* Returns the gradient of a table: each row is the sum of the rows of dy with its id, plus `more`
- * if it is present. In place, only rows with ids are written. */
+/* Returns the gradient of a table: row r is the sum of the rows of dy whose id is r, plus row r of
+ * `more`, if present. In place (dtable is more), writes only rows that occur in `id`. */
 #pragma hspmd op dtable[v, e] = embedding_backward(dy[b.., e], id[b..], ?more[v, e]) \
     size(v: rows) reduction(+: b) offset(v, b) linear(dy, more) plus(dtable: more) inplace(dtable: more) reads(more: size(b) * size(e)) \
     dtype(dtable: wide, id: integer, more: wide) types(f32, bf16) \
@@ -552,8 +552,8 @@ static inline ht_tensor ht_embedding(ht_tensor table, ht_tensor id)
 /* ---- attention ---- */
 
 /* Rotary position embedding: rotates the pair (x[i], x[i + d/2]) by the angle position *
- * base^(-2i/d), as LLaMA's weights for Transformers do. The position is the index along s, or the
- * given integer. Direction -1 rotates back. d is even. */
+ * base^(-2i/d), as Hugging Face's LLaMA does. The position is the index along s, or the given
+ * integer. Direction -1 rotates back. d is even. */
 #pragma hspmd op y[b.., s, h, d] = rope(x[b.., s, h, d], ?position[b.., s]) \
     replicate(d) offset(s) linear(x) requires(size(d) % 2 == 0) dtype(position: integer) types(f32, bf16) \
     operations(3 * size(b) * size(s) * size(h) * size(d)) kernel(ht_rope_kernel) grad(ht_rope_gradient)
@@ -644,8 +644,8 @@ static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_t
     reduction(max: v) neutral(x: logf(0)) dtype(peak: wide) types(f32, bf16) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
 ht_tensor ht_row_max(ht_tensor x);
 
-/* Returns the largest element of each row, and the results of ht_mass with it as peak. Reads each
- * row once. */
+/* Returns the largest element of each row (peak), and the results of ht_mass for that peak. Reads
+ * each row once. */
 typedef struct ht_peak_mass_result {
     ht_tensor peak, mass, hit;
 } ht_peak_mass_result;
@@ -678,7 +678,7 @@ static inline void ht_mass_gradient(ht_grad *g)
 #pragma hspmd op loss[b..] = target[b..] == -100 ? 0 : logf(mass[b..]) + (peak[b..] - hit[b..]) dtype(loss: mass, hit: mass, peak: mass, target: integer)
 ht_tensor ht_nll(ht_tensor mass, ht_tensor hit, ht_tensor peak, ht_tensor target);
 
-/* Returns weight[target], or 0 where the target is not a class. */
+/* Returns weight[target], or 0 where the target is not a class; `at` is 0, 1, 2, ... (ht_iota). */
 #pragma hspmd op y[b..] = at[v] == target[b..] ? weight[v] : 0 dtype(y: weight, target: integer, at: integer)
 ht_tensor ht_pick(ht_tensor weight, ht_tensor target, ht_tensor at);
 
@@ -686,8 +686,8 @@ ht_tensor ht_pick(ht_tensor weight, ht_tensor target, ht_tensor at);
 #pragma hspmd op y[i..] = fabsf(x[i..]) >= delta ? delta * (fabsf(x[i..]) - 0.5f * delta) : 0.5f * x[i..] * x[i..]
 ht_tensor ht_huber(ht_tensor x, float delta);
 
-/* Returns -target log(sigmoid(x)) weight - (1 - target) log(1 - sigmoid(x)), for targets in [0, 1];
- * weight is 1 where the target is 0. */
+/* Returns -c target log(sigmoid(x)) - (1 - target) log(1 - sigmoid(x)) for targets in [0, 1], where
+ * c is the factor of the positive term; the caller passes weight = 1 + (c - 1) target. */
 #pragma hspmd op y[i..] = (1 - target[i..]) * x[i..] + weight[i..] * (log1pf(expf(-fabsf(x[i..]))) + fmaxf(-x[i..], 0))
 ht_tensor ht_logistic(ht_tensor x, ht_tensor target, ht_tensor weight);
 
@@ -696,7 +696,7 @@ ht_tensor ht_logistic(ht_tensor x, ht_tensor target, ht_tensor weight);
 ht_tensor ht_divergence(ht_tensor x, ht_tensor target);
 
 /* Returns the loss of each row, -log softmax(logits)[target], or 0 where target is -100. logits:
- * (.., classes), target: (..). The vocabulary may be cut. */
+ * (.., classes), target: (..). A strategy may cut the classes. */
 static inline ht_tensor ht_cross_entropy(ht_tensor logits, ht_tensor target)
 {
     assert(ht_is_integer(target) && "the targets of ht_cross_entropy are integers");
@@ -784,7 +784,7 @@ ht_tensor ht_iota(int64_t n, ht_dtype dtype);
 #pragma hspmd op y[i..] = within(x[i..]) offset(i) types(i32, i64) operations(0) kernel(ht_within_kernel) grad(none)
 ht_tensor ht_within(ht_tensor x, int64_t end);
 
-/* Returns y[k] = x[index[k]] along dimension dim; 0 where the index is outside. */
+/* Returns y[k] = x[index[k]] along dimension dim; 0 where the index is outside [0, n). */
 #pragma hspmd op y[a..{dim}, k, z..] = gather(x[a.., n, z..], index[a.., k, z..], at[n]) \
     reduction(+: n) linear(x) dtype(y: x, at: integer, index: integer) types(f32, bf16, f64, i32, i64) operations(0) \
     kernel(ht_gather_kernel) grad(ht_gather_gradient)
@@ -828,9 +828,9 @@ static inline void ht_cumsum_back_gradient(ht_grad *g)
     g->dx[0] = ht_cumsum_at(g->dy[0], g->x[2], g->x[1], (int)g->attr[0].i);
 }
 
-/* Returns the rank of each element in a stable sort along dimension dim. The rank counts the
- * smaller elements (larger ones under `descending`), and the equal ones before it. NaN is the
- * largest. z is x again. */
+/* Returns the rank of each element in a stable sort along dimension dim. The rank is the number of
+ * smaller elements (larger ones under `descending`), plus that of equal elements before this one.
+ * NaN is larger than all numbers. The caller passes x again as z. */
 #pragma hspmd op y[a..{dim}, i, c..] = rank(x[a.., j, c..], z[a.., i, c..], at[i], from[j]) \
     reduction(+: j) dtype(y: i32, at: integer, from: integer) types(f32, bf16, f64, i32, i64) kernel(ht_rank_kernel) grad(none)
 ht_tensor ht_rank_at(ht_tensor x, ht_tensor z, ht_tensor at, ht_tensor from, int dim, int descending);
@@ -856,8 +856,8 @@ ht_tensor ht_arange_at(ht_tensor at, double start, double step, ht_dtype dtype);
 #pragma hspmd op y[b..{batch}, m.., n..] = x[b.., m.., k..{inner}] * w[b.., n.., k..]
 ht_tensor ht_contract_at(ht_tensor x, ht_tensor w, int batch, int inner);
 
-/* Convolves windows. g: groups; i: input channels of a group; p, q: positions in a window; h, w:
- * numbers of the windows. */
+/* Convolves windows. g: groups; i, o: input and output channels of a group; p, q: positions in a
+ * window; h, w: indices of windows. */
 #pragma hspmd op y[b, g, o, h, w] = x[b, g, i, p, h, q, w] * z[g, o, i, p, q]
 ht_tensor ht_correlate_at(ht_tensor x, ht_tensor z);
 
@@ -865,7 +865,7 @@ ht_tensor ht_correlate_at(ht_tensor x, ht_tensor z);
 #pragma hspmd op y[a..{dim}, o, z..] = x[a.., n, z..] * w[o, n]
 ht_tensor ht_resample_at(ht_tensor x, ht_tensor w, int dim);
 
-/* Return matrices for resampling: means of bins, the nearest element, linear interpolation. */
+/* Return w of ht_resample_at: for means of bins, the nearest element, linear interpolation. */
 #pragma hspmd op w[o, n] = from[n] < at[o] * size(n) / size(o) ? 0.0f : from[n] >= ((at[o] + 1) * size(n) + size(o) - 1) / size(o) ? 0.0f : \
     1.0f / (((at[o] + 1) * size(n) + size(o) - 1) / size(o) - at[o] * size(n) / size(o)) dtype(w: f32, at: integer, from: integer) grad(none)
 ht_tensor ht_bins_at(ht_tensor at, ht_tensor from);
@@ -878,8 +878,8 @@ ht_tensor ht_nearest_at(ht_tensor at, ht_tensor from);
     dtype(w: f32, at: integer, from: integer) grad(none)
 ht_tensor ht_lines_at(ht_tensor at, ht_tensor from, int corners);
 
-/* Return the scores of queries s and keys t, and the sums of values weighted by them. r query heads
- * share a key-value head g. */
+/* Return the scores of queries s and keys t, and the sums of the values v weighted by p. r query
+ * heads share a key-value head g. */
 #pragma hspmd op y[b, g, r, s, t] = q[b, s, g, r, d] * k[b, t, g, d]
 ht_tensor ht_scores_at(ht_tensor q, ht_tensor k);
 
@@ -940,8 +940,8 @@ ht_lion_result ht_lion_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor n
 
 ht_kernel ht_adamw_kernel, ht_sgd_kernel, ht_lion_kernel;
 
-/* ht_hyper returns a number of the optimizer, which may differ between steps. ht_steps returns the
- * number of steps before this one. Only rules of optimizers call them. */
+/* ht_hyper returns hyper-parameter `index`, which may differ between steps. ht_steps returns the
+ * number of steps before this one. Only rules of optimizers call these. */
 #pragma hspmd op y[] = hyper() dtype(y: f32) kernel(ht_hyper_kernel) grad(none)
 ht_tensor ht_hyper(int index);
 
@@ -993,7 +993,7 @@ static inline ht_optimizer ht_lion_with(ht_lion_options o)
 #define ht_sgd(...) ht_sgd_with((ht_sgd_options){.lr = 1e-3f, .momentum = 0, .decay = 0, .clip = 0 __VA_OPT__(,) __VA_ARGS__})
 
 #ifdef __GNUC__
-#pragma GCC diagnostic ignored "-Woverride-init" /* what macros' defaults are for */
+#pragma GCC diagnostic ignored "-Woverride-init" /* a given argument overrides its default in the macro */
 #endif
 
 #endif

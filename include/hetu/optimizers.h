@@ -45,7 +45,7 @@ static inline ht_tensor ht_adafactor_variance(const ht_update *u, ht_tensor weig
 }
 
 /* Adafactor (Shazeer and Stern, 2018), as in PyTorch. Hyper-parameters: 0 learning rate, 1 exponent
- * of beta2, 2 least step size relative to the parameter, 3 d, 4 weight decay. */
+ * of beta2, 2 least root mean square of the parameter, 3 clipping threshold, 4 weight decay. */
 static inline ht_tensor ht_adafactor_rule(const ht_update *u)
 {
     const double eps = 1.1920928955078125e-07;

@@ -1,14 +1,13 @@
 /* The contraction of every product rule: y = activation(scale * sum of x * w, plus a bias),
  * over any axes.
  *
- * Emitted code lists the axes of a call, one for each factor, with each tensor's stride along
- * it. An axis that y lacks is summed over. Strides are in elements; 0: the tensor lacks the axis.
+ * Emitted code lists the axes of a call, one for each factor, with each tensor's stride along that
+ * axis. An axis that y lacks is summed over. Strides are in elements; 0: the tensor lacks the axis.
  *
  *     // y[b, o] = x[b, i] * w[o, i] + bias[o]
  *     static const ht_axis axes[] = {{32, 64, 16, 0, 0}, {64, 1, 0, 16, 1}, {16, 0, 1, 1, 0}};
  *     const ht_product_call call = {.y = y, .y_dtype = HT_F32, .x = x, .w = w, .dtype = HT_F32,
- *         .bias = bias, .bias_dtype = HT_F32,
- *                                   .scale = 1, .rank = 3, .axes = axes};
+ *         .bias = bias, .bias_dtype = HT_F32, .scale = 1, .rank = 3, .axes = axes};
  *     ht_product(&call);
  */
 #ifndef HETU_PRODUCT_H
@@ -36,8 +35,8 @@ typedef struct ht_product_call {
     ht_dtype dtype;   // type of x and of w
     const void *bias; // NULL: absent; an axis of the bias is an axis of y
     ht_dtype bias_dtype;
-    float *sums;   // output (NULL: none): x or w, summed over the summed axes, with strides b; excludes a bias
-    int sums_of_w; // whether `sums` are those of w, not of x
+    float *sums;   // output, NULL: none; the sums of x (or w) over its axes that y lacks, with strides b; then `bias` is NULL
+    int sums_of_w; // whether `sums` are sums of w, not of x
     float scale;
     ht_epilogue epilogue;
     void *aux; // output of the values before the activation, with y's shape, strides and type; NULL: none

@@ -32,8 +32,8 @@ typedef enum ht_verb {
     HT_FILL,           /* moves: to = the reduction's identity; `from` is not read */
     HT_ALL_REDUCE,     /* send[0] to receive[0], the same count on all members */
     HT_REDUCE_SCATTER, /* send[i] is for member i, one block after another; receive[0] is the result */
-    HT_ALL_GATHER,     /* send[0]; receive[i] comes from member i; all are in one place, blocks of equal counts one after another */
-    HT_ALL_TO_ALL,     /* send[i] is for member i, receive[i] comes from it; all send[i] are in one place, all receive[i] in one */
+    HT_ALL_GATHER,     /* send[0] goes to all members; receive[i] comes from member i; all receive[i] are in one buffer, one after another if their counts are equal */
+    HT_ALL_TO_ALL,     /* send[i] is for member i, receive[i] comes from it; all send[i] are in one buffer, all receive[i] in one */
     HT_BROADCAST,      /* send[0] on the root, receive[0] on the other members */
     HT_REDUCE,         /* send[0] on all members, receive[0] on the root */
     HT_EXCHANGE        /* batched send and receive; `peer` of each block is a device */
@@ -55,7 +55,7 @@ typedef struct ht_move {
 } ht_move;
 
 /* A contiguous piece of a buffer that is sent or received, counted in elements of the step's type.
- * In scratch it may hold parts of several tensors. */
+ * A block in scratch may hold parts of several tensors. */
 typedef struct ht_block {
     ht_place place;
     int tensor; /* HT_FROM, HT_TO: index of the tensor whose buffer this is */

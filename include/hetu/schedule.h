@@ -26,10 +26,10 @@ typedef enum ht_queue {
 /* A conversion that carries tensors between parts on different devices and overlaps with computing.
  *
  * HT_QUEUE_STAGES: a sender begins the transfer when the sending part has run. A device that only
- * receives begins the transfer as soon as no earlier row uses the slot. The transfer ends before
- * the receiving part runs, and before a row reuses the slot for another micro-batch. Parts run
- * micro-batches in ascending order, so that sends and receives match by order. No row of the same
- * micro-batch reuses the transfer's memory before the transfer has ended.
+ * receives begins the transfer as soon as no earlier row uses the activation buffer (slot) that
+ * receives. The transfer ends before the receiving part runs, and before a row reuses the slot for
+ * another micro-batch. Parts run micro-batches in ascending order, so that sends and receives match
+ * by order. No row of the same micro-batch reuses the transfer's memory before the transfer ends.
  *
  * HT_QUEUE_GRADIENTS: the transfer runs once a step. A device begins the transfer in the last
  * micro-batch after `ready` calls of ht_ready. All devices begin these transfers in the order of
@@ -54,8 +54,8 @@ typedef struct ht_made {
     ht_dtype dtype;
 } ht_made;
 
-/* Description of equal calls of a part, without their buffers. HETU_TRACE, HETU_PROFILE and
- * HETU_NAN alone read it. */
+/* Description of equal calls of a part, without their buffers. Only HETU_TRACE, HETU_PROFILE and
+ * HETU_NAN read the description. */
 typedef struct ht_called {
     const char *at, *name, *value; // "gpt.c:42", "ht_linear", "y"; "": not known
     double operations, bytes;      // floating-point operations and bytes of one call, by the operator's rule
@@ -96,7 +96,7 @@ typedef struct ht_schedule {
     const ht_row *row;
 } ht_schedule;
 
-/* Devices that share a program. */
+/* Devices that share a program; slot_bytes: bytes of one activation buffer. */
 typedef struct ht_image_role {
     int64_t arena_bytes, slot_bytes;
     int part_count, transfer_count;

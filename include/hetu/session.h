@@ -109,15 +109,15 @@ void ht_run_with(ht_program *program, const ht_fed *feeds);
 /* Gathers a whole tensor by name into `to`, row-major:
  *
  * - an output (ht_output) of the last step or run, over all micro-batches; "" is the model's value
- * - a parameter or state after the update, also one of an optimizer rule ("w.momentum") - an input
- * as it was fed last
+ * - a parameter or state after the update, also a state of an optimizer rule ("w.momentum")
+ * - an input as it was fed last
  *
  * A name may be shortened to a unique suffix after a dot: "y" for "h0.y" where there is no "h1.y".
  * Among equal names, outputs precede parameters and states, which precede inputs. An unknown name
  * ends the program with a message that lists similar names. */
 void ht_fetch(ht_program *program, const char *name, void *to);
 
-/* Sets the learning rate (hyper[0]), or any hyper-parameter of the optimizer, from the next step
+/* Set the learning rate (hyper[0]), or hyper-parameter `index` of the optimizer, from the next step
  * on. Indices of the first parameter group begin at HT_HYPER, of the next one at 2 * HT_HYPER. */
 void ht_set_rate(ht_program *program, float rate);
 void ht_set_hyper(ht_program *program, int index, float value);

@@ -7,12 +7,12 @@
 /* Switches a program to another strategy that hetucc compiled (--strategy=a --strategy=b; programs
  * begin with the first), together with the ht_infer programs that share its parameters. Parameters,
  * optimizer states and the step number stay the same, bit for bit. NULL selects the first strategy
- * that was compiled for the current values of the `shape` variables. When the strategy has other
- * values, set the variables before the call; values that disagree end the program. Feed all inputs
- * again after a switch. Returns false when a strategy of ht_prepare cannot be made, or when a
- * signal asks the program to end before it is compiled. Under HETU_STRATEGY, also returns false
- * when the strategy needs more devices than there are ranks. Else returns true. Steps never switch
- * by themselves. On one device, the call only permits changed `shape` variables. */
+ * that was compiled for the current values of the `shape` variables. If the strategy was compiled
+ * for other values, set the variables before the call; values that disagree end the program. Feed
+ * all inputs again after a switch. Returns false when a strategy of ht_prepare cannot be made, when
+ * a signal asks the program to end before the strategy is compiled, or, under HETU_STRATEGY, when
+ * the strategy needs more devices than there are ranks; else true. A step switches by itself only
+ * under ht_balance. On one device, the call only permits changed `shape` variables. */
 bool ht_switch(ht_program *program, const char *strategy);
 
 /* Compiles a new strategy while the program runs: FILE, FILE:NAME or a name of the source, as
@@ -26,17 +26,17 @@ void ht_prepare(ht_program *program, const char *strategy);
 
 /* Keeps a program balanced while it trains: call it once, after ht_train. Each step measures the
  * computing time of every rank. When a rank becomes slower than in the first steps, or recovers, a
- * new strategy is planned and compiled during the training. If the switch pays back its cost, a
- * later step begins with it. Shape variables, inputs, parameters and the step number stay the same;
- * outputs of ht_infer programs must be fetched before the next step. Rank 0 prints each finding and
- * switch to standard error, unless the environment has HETU_BALANCE=quiet. HETU_BALANCE=0 turns
- * balancing off. The call must stand in the model's source file. On one device, the call does
- * nothing.
+ * new strategy is planned and compiled during the training. If a switch pays back its cost, a later
+ * step begins with the switch. Shape variables, inputs, parameters and the step number stay the
+ * same; outputs of ht_infer programs must be fetched before the next step. Rank 0 prints each
+ * finding and switch to standard error, unless the environment has HETU_BALANCE=quiet.
+ * HETU_BALANCE=0 turns balancing off. The call must stand in the model's source file. On one
+ * device, the call does nothing.
  *
  *     ht_balance(program, .horizon = 1000);
  */
 typedef struct ht_balance_options {
-    double change;  // share by which a rank's computing time must change to count as a straggler or as recovered; 0: 0.3
+    double change;  // relative change of a rank's computing time from which the rank counts as a straggler or as recovered; 0: 0.3 (30 %)
     int steps;      // steps in a row for which the change must last; 0: 3
     double horizon; // steps within which a switch must pay back its cost; 0: 100
     bool quiet;     // no messages on standard error

@@ -9,7 +9,7 @@
 
 #include <hetu/ops.h>
 
-/* Returns the number of dimension `dim`, counted from the front. */
+/* Returns `dim` counted from the front: for rank 3, -1 becomes 2. */
 static inline int ht_dim_of(ht_tensor x, int dim)
 {
     assert(dim >= -ht_rank(x) && dim < ht_rank(x) && "a dimension of the tensor");

@@ -1,4 +1,4 @@
-/* Opens and creates files and private folders without following others' links. */
+/* Opens and creates files and private folders without following other users' links. */
 #include "base/files.h"
 #include "base/c_locale.h"
 
@@ -78,7 +78,7 @@ FILE *file_read_own(const char *path, const char **why) {
     return stream_of(file_open_own(path, why ? why : &own));
 }
 
-/* Returns whether another user can have put an entry, of which `about` is known, at a path. */
+/* Returns whether another user can have put the entry with status `about` at a path. */
 static bool entry_is_foreign(const char *path, const struct stat *about) {
     char parent[PATH_ROOM];
     struct stat folder;

@@ -38,10 +38,10 @@ int file_open_own(const char *path, const char **why);
 /* Does the same as file_open_own, but returns a stream, or NULL with the reason. */
 FILE *file_read_own(const char *path, const char **why);
 
-/* Returns whether a path names a folder that no other user can have put there. False if all users
- * may write in its parent, and the owner of the folder, or of the link to it, is neither this user
- * nor the parent's owner. A path that others change meanwhile gives one of the two answers that it
- * had: the entry is looked at once. */
+/* Returns whether a path names a folder that no other user can have put there. Returns false if all
+ * users may write in its parent, and the owner of the folder, or of the link to it, is neither this
+ * user nor the parent's owner. If other users change the path meanwhile, the answer holds before or
+ * after the change: the entry is looked at once. */
 bool folder_is_trusted(const char *path);
 
 /* Returns whether another user can have chosen what a path leads to. This is possible if nothing
@@ -52,7 +52,7 @@ bool file_is_led(const char *path);
 
 /* ---- outputs ---- */
 
-/* Creates a file for writing in place of any of that name. Returns -1 and sets errno on error. */
+/* Creates a file for writing; replaces a file of that name. Returns -1 and sets errno on error. */
 int file_create(const char *path);
 
 /* Opens a plain file for writing. Refuses symbolic and hard links. Sets errno if it returns -1. */
@@ -98,7 +98,7 @@ void private_remove(const char *path);
  * there, and only this user and root can replace the folder or files in it. */
 char *private_parent(const char *parent);
 
-/* Removes entries of a folder that begin with HEAD if `dead` says so of the rest of the name. */
+/* Removes a folder's entries whose names begin with `head`, if `dead` is true for the rest. */
 void private_sweep(const char *parent, const char *head, bool (*dead)(const char *mark));
 
 /* ---- this process's private folder ---- */

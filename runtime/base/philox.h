@@ -44,7 +44,7 @@ HT_INLINE uint64_t random_stream_of_step(int64_t stream, int64_t step) {
     return random_mix((uint64_t)step + random_mix((uint64_t)stream + 0x9e3779b97f4a7c15u));
 }
 
-/* Dropout with probability `p`: elements with bits below `below` become 0, others times `scale`. */
+/* Dropout: elements whose random bits are below `below` become 0; the rest is scaled by `scale`. */
 typedef struct RandomDrop {
     uint32_t below;
     float scale;

@@ -1,5 +1,4 @@
-/* Counts SIGTERM, SIGUSR1 and SIGUSR2 until a step ends. session/control/save_on_signal.c acts on
- * them. */
+/* Counts SIGTERM, SIGUSR1 and SIGUSR2. session/control/save_on_signal.c acts on them. */
 #include "base/signals.h"
 
 #include "base/fail.h"

@@ -45,7 +45,7 @@ uint32_t told_heartbeat(void);
 /* Handles the signal bits of a heartbeat to or from rank 0. The receiving thread calls it. */
 void told_hear(uint32_t heartbeat);
 
-/* On rank 0, a few times a second: calls main's handlers for signals of other ranks alone. */
+/* On rank 0, a few times a second: calls main's handlers for signals that only other ranks got. */
 void told_tick(void);
 
 #ifdef __cplusplus

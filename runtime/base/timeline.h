@@ -5,8 +5,8 @@
  *         HT_STREAM_SUMS, .name = "all-reduce", ...});
  *     timeline_each(visit, argument);
  *
- * The streams of messages and of sums have a thread each, the main thread all others. Threads share
- * no list, so there are no locks. Texts of events must live until timeline_close. */
+ * The streams of messages and of sums have a thread each; the main thread has all other streams.
+ * Threads share no list, so there are no locks. Texts of events must live until timeline_close. */
 #pragma once
 
 #include <hetu/rt.h>
@@ -30,7 +30,7 @@ typedef struct TimelineEvent {
 /* Returns the seconds of a monotonic clock; works before timeline_open, too. */
 double timeline_now(void);
 
-/* Sets the room for events of each thread; timeline_keep starts recording. */
+/* Sets the maximum number of events of each thread; timeline_keep starts recording. */
 void timeline_open(int64_t room);
 
 /* Return whether events are recorded now, and switch recording on or off. */

@@ -56,7 +56,7 @@ char *copies_folder(const char *named);
  * calls copy_close on each and frees the list. */
 CopyFile *copies_read(const char *folder, int turn, int turns, int *count);
 
-/* Removes the files of all the ranks' launches except `but`. With 0, removes the folder, too. */
+/* Removes the files of all launches except `but`; with `but` 0, removes the folder, too. */
 void copies_remove(const char *folder, uint64_t but);
 
 /* Returns the random key in FOLDER/copies, which ties in-memory copies to the checkpoints of that

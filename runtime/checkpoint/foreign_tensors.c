@@ -216,7 +216,7 @@ static const char *read_elements(const StoredTensor *stored, int64_t from, int64
     return wrong;
 }
 
-/* Reads elements [from, to) of a matrix (rows, columns) stored as (columns, rows): reads it all. */
+/* Reads a matrix (rows, columns) stored as (columns, rows); keeps only its elements [from, to). */
 static const char *read_transposed(const StoredTensor *stored, int64_t from, int64_t to,
                                    float *values) {
     int64_t columns = strtoll(stored->tensor->shape, NULL, 10),

@@ -14,7 +14,7 @@ typedef struct StoredFile {
 typedef struct Stored {
     int count;
     StoredFile *at;    // in the order of their names
-    const char *names; // lines "NAME\tSTORED\t0", or 1: transposed; NULL: names are as they are
+    const char *names; // lines "NAME\tSTORED\t0", or 1: transposed; NULL: names are equal
 } Stored;
 
 /* A tensor in one of the files. */

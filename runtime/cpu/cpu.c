@@ -1,5 +1,5 @@
-/* Common functions of the CPU kernels. Instruction sets (AVX2, AVX-512): HT_CLONES of
- * <hetu/vector_math.h>. */
+/* Common functions of the CPU kernels. HT_CLONES of <hetu/vector_math.h> compiles them for AVX2 and
+ * AVX-512. */
 #include "cpu/cpu.h"
 
 #include "base/memory.h"

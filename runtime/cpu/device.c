@@ -40,7 +40,7 @@ double device_trial(void) {
 
 bool device_is_host(void) { return true; }
 
-/* Returns the least number of seconds that `work` takes, of TIMES runs. */
+/* Returns the seconds that `work` takes in the fastest of TIMES runs. */
 static double least_seconds(void (*work)(float *a, float *b, float *c), float *a, float *b,
                             float *c) {
     enum { TIMES = 6 };

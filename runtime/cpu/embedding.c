@@ -1,5 +1,5 @@
 /* Embedding and its backward: looks up rows of a table by token; adds gradients to these rows. Of a
- * cut table (vocabulary parallelism), rows of other devices are 0, and a reduction joins them. */
+ * cut table (vocabulary parallelism), rows of other devices give 0; a reduction adds up results. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 #include "cpu/rows.h"

@@ -91,8 +91,8 @@ void ht_within_kernel(const ht_call *call) {
 
 /* ---- gather and scatter ---- */
 
-/* Computes y[.., i, ..] = x[.., index[.., i, ..], ..] along dimension `dim`; writes 0 where this
- * device's piece of x lacks it. Operands: x, index, global indices of x; attribute: dim. */
+/* Computes y[.., i, ..] = x[.., index[.., i, ..], ..] along dimension `dim`; 0 where this device's
+ * piece of x lacks that index. Operands: x, index, global indices of x; attribute: dim. */
 void ht_gather_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *number = &call->operand[1], *y = &call->result[0];
     Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Backward works on chunks of CHUNK_ROWS rows; with more than MAX_CHUNKS, on larger ones. */
+/* Backward works on chunks of CHUNK_ROWS rows, but on at most MAX_CHUNKS chunks. */
 enum { CHUNK_ROWS = 32, MAX_CHUNKS = 64 };
 
 HT_CLONES static float sum_row(const float *x, int64_t n) {

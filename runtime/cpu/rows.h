@@ -55,8 +55,8 @@ const float *view_load(const ht_view *view, const char *operator, Copies * copie
 float *view_target(const ht_view *view, const char *operator, Copies * copies);
 void view_store(const ht_view *view, const float *from);
 
-/* Do the same for a view with gaps between rows, which consist of the dimensions from `first` on.
- * *pitch receives the distance of rows in the returned array, in elements. */
+/* Do the same for a view with gaps between rows; a row has the dimensions from `first` on. *pitch
+ * receives the distance of rows in the returned array, in elements. */
 const float *view_load_rows(const ht_view *view, int first, const char *operator, Copies * copies,
                             int64_t *pitch);
 float *view_target_rows(const ht_view *view, int first, const char *operator, Copies * copies,

@@ -16,7 +16,7 @@ static void copy_rows(Pitched to, Pitched from, int64_t rows, int64_t bytes) {
         memcpy(to.at + r * to.pitch, from.at + r * from.pitch, (size_t)bytes);
 }
 
-/* Returns the bytes of one index along `dim`: of all dimensions after it. */
+/* Returns the bytes that one index along `dim` spans: those of all dimensions after `dim`. */
 static int64_t inner_bytes(const ht_view *x, int dim) {
     return ht_view_count(x, dim + 1, x->rank) * (int)ht_dtype_bytes(x->dtype);
 }

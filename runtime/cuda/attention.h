@@ -19,7 +19,7 @@
 
 #include <math.h>
 
-static constexpr float log2_e = 1.4426950408889634f; // exponentials are powers of 2
+static constexpr float log2_e = 1.4426950408889634f; // exponentials are computed as powers of 2
 
 /* The positions of a piece's rows in the whole tensor: the first `fold` rows begin at index
  * `offset`; the other rows are `gap` further. */
@@ -51,8 +51,8 @@ AttentionShape attention_shape(const ht_view *in, const ht_view *segments, int c
  * cannot be copied 16 bytes at a time. */
 void attention_same_type(AttentionShape *a, const ht_view *view, const ht_view *like);
 
-/* Limit of the bytes of scores that backward stores at a time, except for parts of 128 queries. 512
- * MiB, unless a test changes the limit. */
+/* Most bytes of scores that backward stores at a time, except that a part has at least 128 queries.
+ * 512 MiB, unless a test changes the limit. */
 extern int64_t attention_kept_bytes;
 
 /* The memory to which a result is written. */
@@ -64,8 +64,7 @@ typedef struct AttentionResult {
 
 AttentionResult attention_result(const ht_view *view);
 
-/* Returns the number of the engine for a call: 0, 1 or 2 for up to 64, 128 or 256 numbers a head.
- */
+/* Returns the engine's number for a call: 0, 1 or 2 for up to 64, 128 or 256 numbers a head. */
 static inline int attention_width(const AttentionShape *a) {
     return a->d <= 64 ? 0 : a->d <= 128 ? 1 : 2;
 }

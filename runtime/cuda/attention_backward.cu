@@ -5,12 +5,11 @@
  *
  * The gradients take five products, including q kᵀ, from which p is recomputed with lse.
  *
- * 1. The keys' kernel has a matrix row for each key. It computes dk and dv, and stores dsᵀ in
- * memory.
- * 2. The queries' kernel has a matrix row for each query. It computes dq from the stored dsᵀ.
+ * 1. The keys' kernel has a matrix row for each key, computes dk and dv, and stores dsᵀ.
+ * 2. The queries' kernel has a matrix row for each query, and computes dq from the stored dsᵀ.
  *
- * Query heads that share keys are summed in order by the block that owns the keys. Only a part of
- * ds is stored at a time: some heads or, if these have too many scores, some of their queries. Then
+ * The block that owns keys sums over the query heads that share them, in order. Only a part of ds
+ * is stored at a time: some heads or, if these have too many scores, some of their queries. Then
  * the f32 sums of dk and dv stay in memory until the next queries. */
 #include "cuda/attention_scores.h"
 #include "cuda/attention_tile_sizes.h"
@@ -26,8 +25,8 @@ int64_t attention_kept_bytes = INT64_C(512) << 20;
 /* The number of queries of a part is a multiple of this number, which all tile sizes divide. */
 static constexpr int part_queries = 128;
 
-/* lse and delta of a query. A query that sees no key has lse minus infinity; such a query, and rows
- * beyond the last, have zeros here. As scores are hidden, or q and dy 0, their gradients are 0. */
+/* lse and delta of a query; zeros for rows beyond the last, and for a query that sees no key (whose
+ * lse is minus infinity). Their gradients are 0, since scores are hidden, or q and dy are 0. */
 struct Statistics {
     float lse, delta;
 };
@@ -343,7 +342,7 @@ static void fill_statistics(const AttentionShape *a, const ht_view *in, Statisti
                   (const float *)in[5].data, (const float *)in[8].data, queries);
 }
 
-/* Columns of dk and dv for a block of keys. Both sums of a wider head do not fit into registers. */
+/* Columns of dk and dv that a block of keys owns; sums of more columns do not fit in registers. */
 template <typename K> static constexpr int keys_width = K::D < 128 ? K::D : 128;
 
 /* Returns the bytes of dynamic shared memory of a block that owns keys. */

@@ -17,14 +17,14 @@ bool attention_backward_elsewhere(const AttentionShape &a, const ht_call *call);
  *
  * - bf16, and heads of up to 128 numbers, a multiple of 8
  * - addresses and strides that are multiples of 16 bytes
- * - under `causal`: queries and keys that begin at the same place of the sequence
+ * - under `causal`: queries and keys that begin at the same index of the sequence
  * - no segments
  * - backward: no gradient of lse, and scores of a group's heads of at most attention_kept_bytes
  *
  * A plan is made at the first call of a shape. Making a plan takes seconds, in a step that is not
  * recorded. Backward's engines give the same bits in each run. */
 
-/* Run a call. Return false, and do nothing, if cuDNN does not support it. If cuDNN should support
- * the call but has no plan, prints a message once. */
+/* Run a call. Return false, and do nothing, if cuDNN does not support the call. If cuDNN should
+ * support the call but has no plan, print a message once. */
 bool cudnn_attention(const AttentionShape &a, const ht_call *call);
 bool cudnn_attention_gradient(const AttentionShape &a, const ht_call *call);

@@ -13,8 +13,8 @@
  *
  * Scores and Sums index a thread's own elements: element (r, c) is in row E::row(r) and column
  * E::column(c) or Sums::column(c) of the block's matrix. All columns of a row are in threads of one
- * warp; E::row_max and E::row_sum reduce over them. If E::pairs, columns c and c + 1 are neighbours
- * for even c.
+ * warp; E::row_max and E::row_sum reduce over the columns. If E::pairs, columns c and c + 1 are
+ * neighbours for even c.
  *
  * If E::passes, the columns of a row are in several warps. Then E::add_passed replaces E::add.
  * E::add_passed reads scores that E::keep has stored in shared memory, at `passed`:

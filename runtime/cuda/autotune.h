@@ -5,8 +5,8 @@
  *
  * The first run of a program measures each way on the compute stream. Different ways may sum in
  * different orders and give different bits. So the first way is used until all ranks agree
- * (autotune_agree) on the way that is fastest over all ranks. Environment HETU_TUNE=0: the first
- * way is always used, and nothing is measured. */
+ * (autotune_agree) on the way that is fastest over all ranks. With HETU_TUNE=0, the first way is
+ * always used, and nothing is measured. */
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@
 typedef void AutotuneRun(int way, void *context);
 
 /* Returns the variant to use, in [0, ways), for work of this kind and sizes. May call `run` any
- * number of times to time it, so `run` must be idempotent. If `run` is nullptr, nothing is timed,
- * since the work cannot be repeated. */
+ * number of times to time the work, so `run` must be idempotent. If `run` is nullptr, nothing is
+ * timed, since the work cannot be repeated. */
 int autotune_choose(const char *kind, const std::vector<int64_t> &sizes, int ways, AutotuneRun *run,
                     void *context);
 

@@ -1,8 +1,8 @@
-/* Agreement of all ranks on the fastest algorithm for each kind of work, and its file.
+/* Makes all ranks agree on the fastest algorithm for each kind of work; keeps choices in a file.
  *
- * The file of HETU_CACHE is text. After a first line that identifies the format, it has a line
- * "GPU, version of cuBLASLt<tab>key<tab>algorithm" for each kind of work. GPUs of several models
- * may share a file; a run uses the entries of rank 0's GPU. */
+ * The file of HETU_CACHE is text. After a first line that identifies the format, the file has a
+ * line "GPU, version of cuBLASLt<tab>key<tab>algorithm" for each kind of work. GPUs of several
+ * models may share a file; a run uses the entries of rank 0's GPU. */
 #include "cuda/autotune.h"
 
 #include "base/files.h"
@@ -136,7 +136,7 @@ static std::string text_of(const AutotuneTimes &times) {
     return text.str();
 }
 
-/* Returns, for each key, the sums over ranks of each algorithm's time. */
+/* Returns, for each key, each algorithm's time, summed over all ranks. */
 static std::map<std::string, std::vector<double>> sums_of(const std::string &text) {
     std::map<std::string, std::vector<double>> sums;
     std::istringstream lines(text);

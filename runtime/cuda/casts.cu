@@ -1,5 +1,4 @@
-/* Conversion of f32 to bf16. Consecutive calls, as for the parameters of a model, share one launch.
- */
+/* Converts f32 to bf16. Consecutive calls, as for the parameters of a model, share one launch. */
 #include "cuda/multi_tensor.h"
 
 #include <hetu/rt.h>

@@ -1,5 +1,5 @@
-/* Chooses how GPUs exchange device memory: NCCL if each rank has a GPU of its own, through host
- * memory if ranks share one. A single rank exchanges nothing. */
+/* Chooses how GPUs exchange device memory: by NCCL if each rank has a GPU of its own, through host
+ * memory if ranks share a GPU. A single rank exchanges nothing. */
 #include "cuda/channels.h"
 
 #include "transport/world.h"

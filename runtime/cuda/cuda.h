@@ -58,11 +58,10 @@ typedef struct CudaReport {
 
 /* Returns the report for a message, a constant text with up to three %lld. If cuda_fault gets this
  * report, the program ends after that step with the message and the current operator's name. With
- * `piece`, the second number is an element of it, converted to one of the whole tensor. */
+ * `piece`, the second number is a local index; the message has the index in the whole tensor. */
 CudaReport cuda_report(const char *format, const ht_view *piece = nullptr);
 
-/* Notes a fault; only the first one is kept. The kernel continues, and must stay within its memory.
- */
+/* Notes a fault; only the first is kept. The kernel continues, and must stay within its memory. */
 static __device__ inline void cuda_fault(CudaReport report, long long a, long long b, long long c) {
     if (atomicCAS(&report.fault->number, 0ULL, report.number) != 0) return;
     report.fault->value[0] = a;

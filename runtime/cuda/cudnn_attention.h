@@ -14,8 +14,7 @@
 
 #include "cuda/cudnn_graph.h"
 
-/* Elements from one row of all heads of a tensor to the next. The rows of a batch are contiguous.
- */
+/* Elements from one row of all heads of a tensor to the next. A batch's rows are contiguous. */
 typedef struct CudnnPitches {
     int64_t q, k, v, y, dy, dq, dk, dv;
 } CudnnPitches;

@@ -92,7 +92,7 @@ static std::unique_ptr<CudnnPlan> make_plan(const Cudnn &on, const CudnnAttentio
 /* Returns the cached or new plan for a shape; nullptr if cuDNN has none, or during capture. */
 static CudnnPlan *plan_for(const CudnnAttention &a, bool backward) {
     static auto &plans =
-        *new std::map<PlanKey, std::unique_ptr<CudnnPlan>>(); // never freed, as above
+        *new std::map<PlanKey, std::unique_ptr<CudnnPlan>>(); // never freed, like `opened`
     Cudnn *on = cudnn();
     if (!on) return nullptr;
     const PlanKey key = key_of(a, backward);
@@ -203,8 +203,7 @@ static const void *from_place(const ht_view *view, const PartPlace &at, int64_t 
            (at.batch * rows * pitch_of(view) + at.group * heads * d) * dtype_bytes(HT_BF16);
 }
 
-/* Runs backward for a part of a call. `lse` and `sums` are statistics of the part in cuDNN's order.
- */
+/* Runs backward for a part; `lse` (whole call) and `sums` (part) are in cuDNN's order. */
 static void run_part(CudnnPlan *plan, const ht_call *call, const CudnnAttention &all,
                      const PartPlace &at, const float *lse, void *sums, void *workspace) {
     const ht_view *in = call->operand, *out = call->result;

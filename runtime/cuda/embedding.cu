@@ -74,9 +74,9 @@ typedef struct Sorted {
     int64_t parts;
     /* [part][row]: tokens of the part in the row; after step 2, tokens of earlier parts. */
     int32_t *count;
-    int32_t *start; // [row]: index of the row's first token in the order; [rows]: number of tokens
-    int32_t *order; // token by index in the order
-    int32_t *row;   // row by index in the order
+    int32_t *start; // [row]: index of the row's first token in sorted order; [rows]: token count
+    int32_t *order; // by index in sorted order: the token
+    int32_t *row;   // by index in sorted order: the row
     /* [chunk][2][n]: sum of the run from an earlier chunk, and of the run into a later chunk. */
     float *partial;
 } Sorted;
@@ -132,7 +132,7 @@ __global__ void add_parts_device(Sorted sorted, int64_t rows) {
     }
 }
 
-/* Step 3: exclusive scan of `start` by one block; start[rows] becomes the number of all tokens. */
+/* Step 3: one block replaces `start` by exclusive prefix sums; start[rows] gets the token count. */
 __global__ void __launch_bounds__(SCAN_THREADS) scan_rows_device(Sorted sorted, int64_t rows) {
     __shared__ int32_t sums[SCAN_THREADS];
     const int64_t first = rows * threadIdx.x / SCAN_THREADS,

@@ -1,4 +1,4 @@
-/* CUDA graphs. The first step issues its work call by call; later ones replay a recording.
+/* CUDA graphs: the first step issues calls one by one, the second records them, later ones replay.
  *
  * A recording depends only on data that are fixed with its program: the addresses of parameters,
  * inputs and arena, the roles' call lists, the channel. Numbers that differ between steps are in

@@ -164,7 +164,7 @@ static __device__ inline int64_t entries_before(const Entry *entry, int64_t coun
     return low;
 }
 
-/* Sorts each tile of SORT_TILE entries: an entry's new index is the number of smaller ones. */
+/* Sorts each tile of SORT_TILE entries: an entry's new index is the number of smaller entries. */
 __global__ void sort_tiles_device(Entry *to, const Entry *from, int64_t count, int64_t length) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads()) {
         const int64_t line = i / length * length, tile = line + (i - line) / SORT_TILE * SORT_TILE,
@@ -303,8 +303,7 @@ static __device__ inline int64_t share_begin(int64_t count, unsigned t) {
     return count * t / SUM_THREADS;
 }
 
-/* Exclusive scan over the block: sums[t] becomes the sum of all elements before thread t's share.
- */
+/* Sets sums[t] to the sum of the elements before thread t's share (exclusive scan of the block). */
 template <typename T>
 static __device__ inline void sums_before(Total<T> *sums, const Passed<T> &passed) {
     const int64_t end = share_begin(passed.from.length, threadIdx.x + 1);
@@ -325,8 +324,7 @@ static __device__ inline void sums_before(Total<T> *sums, const Passed<T> &passe
     __syncthreads();
 }
 
-/* Returns the sum of the first `count` elements of the line, from the scan and at most one share.
- */
+/* Returns the sum of the line's first `count` elements, from the scan and at most one share. */
 template <typename T>
 static __device__ inline Total<T> sum_until(const Total<T> *sums, const Passed<T> &passed,
                                             int64_t count) {
@@ -383,7 +381,7 @@ void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 
 /* ---- order ---- */
 
-/* Returns an integer that sorts as elements do, or `descending`; NaN is largest, -0 equals 0. */
+/* Returns a key in the elements' order, reversed if `descending`; NaN is largest, -0 equals 0. */
 template <typename T> static __device__ inline int64_t order_of(T stored, bool descending) {
     int64_t order;
     if constexpr (std::is_integral_v<typename Computed<T>::type>) {

@@ -1,6 +1,6 @@
-/* Matrix products by cuBLASLt, as product.cu chooses them: it uses kernels of contract.cu for
- * the others. f32 is never computed as TF32 (CUBLAS_COMPUTE_32F). For each kind of product,
- * cuBLASLt proposes algorithms once, and the fastest one is found by measuring. */
+/* Matrix products by cuBLASLt, for product.cu, which uses kernels of contract.cu for other
+ * products. f32 is never computed as TF32 (CUBLAS_COMPUTE_32F). For each kind of product, cuBLASLt
+ * proposes algorithms once, and the fastest one is found by measuring. */
 #include "cuda/product.h"
 #include "cuda/autotune.h"
 #include "cuda/cuda.h"
@@ -155,7 +155,7 @@ static const Prepared &prepared(const Matmul &m, const Operands &at) {
     return entry->second;
 }
 
-/* Returns whether cuBLASLt's rules for bias, aux and results hold, which it may not check. */
+/* Returns whether cuBLASLt's rules for bias, aux and results hold; cuBLASLt may not check them. */
 static bool is_allowed(const Matmul &m, const Operands &at) {
     const int64_t multiple = 8; // elements
     const bool aux_fits = m.d.pitch % multiple == 0 && (m.batch == 1 || m.d.stride % multiple == 0);

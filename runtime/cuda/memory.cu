@@ -1,5 +1,5 @@
 /* Device memory that is not a tensor: scratch memory of operators, and tables that operators read.
- * Tensors' memory: device_alloc of device.cu; their offsets: compiler/passes/memory. */
+ * device_alloc of device.cu allocates tensors' memory, with offsets of compiler/passes/memory. */
 #include "device/device.h"
 #include "cuda/streams.h"
 

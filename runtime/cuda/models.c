@@ -2,7 +2,7 @@
  * functions; a program for CUDA runs compiled models only.
  *
  * A program for CUDA is linked with the source of its models, which refers to these functions. Only
- * a model that hetucc did not compile calls them. No type is needed, since no call returns. */
+ * models that hetucc did not compile call them. No type is needed, since no call returns. */
 #include <hetu/kernel.h>
 
 #define UNCOMPILED(name)                                                                           \

@@ -4,8 +4,8 @@
  *
  * - conversions on the exchange stream (cuda/streams.h): one communicator of all ranks, and one for
  *   each other group of the plans. All ranks make the calls in the order of the program.
- * - gradient buckets: one stream and separate communicators. All ranks begin them in the same order
- *   (compiler/ir/analysis/collective_order.h).
+ * - gradient buckets: one stream and separate communicators. All ranks begin buckets in the same
+ *   order (compiler/ir/analysis/collective_order.h).
  * - messages between stages: a stream and separate communicators for each plan, since a message may
  *   begin at any time, and no message waits for a message of another plan.
  */
@@ -155,7 +155,7 @@ static void add_replica_groups(const ht_reshard *plan, const ht_reshard *owner,
     }
 }
 
-/* Adds a plan's group; if its devices are positions (kind >= 0), for each pipeline of that kind. */
+/* Adds a plan's group; if kind >= 0 (devices are positions), one for each pipeline of that kind. */
 static void add_placed_group(const ht_reshard *plan, const ht_reshard *owner,
                              const ChannelPlans *plans, const ht_group *group) {
     if (plan->kind < 0) add_replica_groups(plan, owner, NULL, group);
@@ -170,7 +170,7 @@ static std::vector<int> devices_of(const ht_reshard *plan) {
     return devices;
 }
 
-/* Adds a plan's groups, and one of all devices for messages if the plan has an owner (async). */
+/* Adds a plan's groups; with an owner (async), also a group of all its devices, for messages. */
 static void add_groups(const ht_reshard *plan, const ht_reshard *owner, const ChannelPlans *plans) {
     const std::vector<int> devices = devices_of(plan);
     const ht_group all = {(int)devices.size(), devices.data()};
@@ -329,7 +329,7 @@ static void run_all_gather(const Act &act, int mine) {
 
 /* Returns the rank, in a step's communicator, of the peer of a block. In an exchange the block
  * names the peer's device; in other steps block i belongs to rank i. The communicator of an async
- * exchange has the plan's devices, any other has all ranks. */
+ * exchange has the plan's devices; every other communicator has all ranks. */
 static int peer_of(const Act &act, const ht_block &block, int i) {
     if (act.step->verb != HT_EXCHANGE) return i;
     if (!nccl.side) return channel_rank(act.run, block.peer);

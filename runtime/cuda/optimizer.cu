@@ -60,7 +60,7 @@ static void collect(const char *name, const ht_call *call, int states, Launch *l
     collected.push_back(update);
 }
 
-/* Returns the factor that reduces the gradient norm to `clip`: 1 if one is absent, NaN for NaN. */
+/* Returns the factor that limits the norm to `clip`: 1 if norm is NULL or clip 0, NaN for NaN. */
 static __device__ inline float clip_factor(const float *norm, float clip) {
     const float factor = norm && clip != 0 ? clip / (sqrtf(*norm) + 1e-6f) : 1.0f;
     return factor > 1.0f ? 1.0f : factor;

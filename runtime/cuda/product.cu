@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 enum {
-    PITCH = 16,     // bytes; the pitch of a padded copy is a multiple of it
+    PITCH = 16,     // bytes, of which the pitch of a padded copy is a multiple
     PAD_FROM = 512, // least `third` for which wants_padding can be true
     MOST_CALLS = 32 // calls of cuBLASLt above which the operands' axes are reordered by copies
 };
@@ -127,8 +127,7 @@ static void pad(Plan *p, Tensor *tensor) {
     store_copy(p, tensor, order, count, 1);
 }
 
-/* Bit set of the tensors that an axis occurs in: IN_X | IN_W is a summed axis, IN_ALL a batch axis.
- */
+/* Tensors that an axis occurs in, as bits: IN_X | IN_W is a summed axis, IN_ALL a batch axis. */
 enum { IN_Y = 1, IN_X = 2, IN_W = 4, IN_ALL = IN_Y | IN_X | IN_W };
 
 static int axis_kind(const ht_axis &axis) {
@@ -189,7 +188,7 @@ static Operands operands_of(const Plan *p, const void *x, const void *w, const v
     return {p->left_is_w ? w : x, p->left_is_w ? x : w, const_cast<void *>(y), bias, aux};
 }
 
-/* Returns whether cuBLASLt can write an operand's sums: along the result's axis that it has. */
+/* Returns whether cuBLASLt can write an operand's sums, along the axis that it shares with y. */
 static bool takes_sums(const Plan *p) {
     const ht_product_call *call = p->call;
     const bool left = p->left_is_w == (call->sums_of_w != 0);

@@ -9,7 +9,7 @@
 
 /* ---- matrix products by cuBLASLt (matmul.cu) ---- */
 
-/* A product's bytes of scratch; the alignment of bias and aux that some cuBLASLt kernels need. */
+/* Bytes of a product's scratch; alignment in bytes that some kernels need of bias and aux. */
 enum { MATMUL_WORKSPACE = 32 << 20, MATMUL_ALIGNMENT = 16 };
 
 /* A matrix in column-major storage, or a batch of such matrices. `op`: transposed or not. */
@@ -40,7 +40,7 @@ typedef struct Operands {
     void *aux;
 } Operands;
 
-/* Returns whether cuBLASLt supports a product with its epilogue. Only alignment matters in `at`. */
+/* Returns whether cuBLASLt supports a product with its epilogue. Of `at`, only alignment counts. */
 bool matmul_possible(const Matmul &m, const Operands &at);
 
 /* Runs the product on the compute stream; `workspace` has MATMUL_WORKSPACE bytes. */

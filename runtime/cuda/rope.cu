@@ -11,7 +11,7 @@ enum {
 };
 
 typedef struct Rope {
-    /* places: positions of all batches; length: of the sequence; half: pairs of a head. */
+    /* places: positions in all batches; length: positions in a sequence; half: pairs of a head. */
     int64_t places, length, heads, half;
     const double *frequency; // by pair: the angle at position 1
     Indices position;        // data NULL: the position is the index along the sequence

@@ -33,7 +33,7 @@ static void copy_rows(Pitched<char> to, Pitched<const char> from, int64_t rows, 
                });
 }
 
-/* Returns the bytes of one index along `dim`: of all inner dimensions. */
+/* Returns the bytes that one index along `dim` spans: those of all inner dimensions. */
 static int64_t inner_bytes(const ht_view *x, int dim) {
     return ht_view_count(x, dim + 1, x->rank) * dtype_bytes(x->dtype);
 }

@@ -2,7 +2,7 @@
  *
  * A conversion on the exchange stream begins when all earlier work of the compute stream is done.
  * The next work on the compute stream waits for the conversion; ht_compute_stream inserts the wait.
- * So conversions wait for each other, but work that is on the compute stream does not. */
+ * So conversions wait for each other, but earlier work of the compute stream does not wait. */
 #pragma once
 
 #include "exchange/channel.h"
@@ -21,8 +21,8 @@ void cuda_streams_open(void);
 void cuda_streams_close(void);
 void cuda_streams_wait(void);
 
-/* cuda_note records on a stream which collective begins there, by a small copy instead of a kernel.
- * The two texts are constants. cuda_noted returns the last note, for timeout messages. */
+/* cuda_note records which collective begins on a stream, by a small copy instead of a kernel. The
+ * two texts are constants. cuda_noted returns the last note, for timeout messages. */
 void cuda_note(cudaStream_t stream, const char *what, const char *where);
 const volatile FailNote *cuda_noted(void);
 

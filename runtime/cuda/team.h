@@ -77,7 +77,7 @@ typedef struct TeamRow {
     int64_t number, start, n;
 } TeamRow;
 
-/* Return the row of the block's first team, and the step of that row in each iteration. */
+/* Return the block's first row, and the rows by which the block advances in an iteration. */
 static __device__ inline int64_t team_first(void) { return (int64_t)blockIdx.x * blockDim.y; }
 static __device__ inline int64_t team_step(void) { return (int64_t)gridDim.x * blockDim.y; }
 

@@ -10,7 +10,7 @@ extern "C" {
 
 typedef struct Contraction {
     int rank;
-    ht_axis axes[HT_MAX_AXES]; // merged; none has extent 1
+    ht_axis axes[HT_MAX_AXES]; // `rank` axes after merging; no axis has extent 1
     int m, n, k; // indices of axes: m in y and x, n in y and w, k in x and w; -1: none
     int outer_count, sum_count;
     /* Axes of the loops around the matrix product: `outer` is in y, `sum` is summed over. */
@@ -24,7 +24,7 @@ typedef struct Contraction {
  * HT_MAX_AXES axes. */
 Contraction contraction_of(int rank, const ht_axis *axes);
 
-/* contraction_axis returns axis i, or NULL for -1; contraction_size counts multiplications. */
+/* contraction_axis returns axis i, NULL for -1; contraction_size the number of multiplications. */
 const ht_axis *contraction_axis(const Contraction *c, int i);
 double contraction_size(const Contraction *c);
 

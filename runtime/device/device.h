@@ -45,7 +45,7 @@ void device_upload(void *to, const void *from, int64_t bytes);
 void device_download(void *to, const void *from, int64_t bytes);
 void device_wait(void);
 
-/* Returns the least seconds of a small matrix product on this rank's device; 0: unknown. */
+/* Returns the shortest measured seconds of a small matrix product on this device; 0: unknown. */
 double device_trial(void);
 
 /* Returns whether the device is the CPU: tensors are in host memory, and calls are synchronous. */
@@ -61,13 +61,13 @@ DeviceRates device_rates(void);
 /* Marks for observers (session/observe/hooks.h), on devices that work asynchronously. After
  * device_look, all work is issued call by call. device_mark sets a mark after the work issued so
  * far and returns its number, 0, 1, ... After device_wait, device_marked returns the seconds from
- * mark 0 to a mark. device_marks_clear restarts numbers. On the host, they do nothing. */
+ * mark 0 to a mark. device_marks_clear restarts numbers. On the host, these do nothing. */
 void device_look(void);
 int device_mark(void);
 double device_marked(int mark);
 void device_marks_clear(void);
 
-/* Names all work issued from now on for NVTX; NULL ends the name. False: there is no profiler. */
+/* Names work issued from now on for NVTX; NULL ends the name. Returns false without a profiler. */
 bool device_name(const char *name);
 
 /* Numbers that may differ between the steps of a program. */
@@ -79,8 +79,8 @@ typedef struct StepNumbers {
     int training;
 } StepNumbers;
 
-/* Copies the step's numbers to where kernels read them, and returns the address of `hyper` there.
- * The caller keeps `numbers` unchanged until the step is over. */
+/* Copies the step's numbers to memory that kernels read; returns the address of `hyper` in it. The
+ * caller keeps `numbers` unchanged until the step is over. */
 const float *device_numbers(const StepNumbers *numbers);
 
 /* Runs the work that `issue` puts on the device, and waits for it. A program's work is the same at

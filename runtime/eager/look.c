@@ -65,8 +65,8 @@ static bool is_repeated(const Entry *entry, int operand) {
     return false;
 }
 
-/* Returns the bytes that a call reads and writes: 0 for a view; of an operand with a clause `reads`
- * the elements that are looked up. */
+/* Returns the bytes that a call reads and writes: 0 for a view; of an operand with a `reads` clause
+ * only the elements that are looked up. */
 static double bytes_of(const Entry *entry) {
     const Operator *op = entry->op;
     double bytes = 0;
@@ -103,7 +103,7 @@ static uint32_t present_operands(const Entry *entry) {
     return present;
 }
 
-/* Returns a call's operations: 0 for a view, the rule's number, else one an element. */
+/* Returns a call's operations: 0 for a view, the rule's number, else one for each element. */
 static double operations_of(const Entry *entry) {
     double elements = 0;
     if (entry->op && entry->op->kind == OPERATOR_VIEW) return 0;

@@ -63,7 +63,7 @@ void operator_product(float *y, const float *x, const float *w, const float *bia
 
 /* ---- loops ---- */
 
-/* Returns the loops for integer and floating-point tensors, absent ones matching both; or NULL. */
+/* Returns the loops for the tensors' kinds, integer or not (absent ones match both), or NULL. */
 static const OperatorVariant *find_variant(const OperatorVariants *variants,
                                            ht_node *const *tensors, int count) {
     uint32_t integers = 0, present = 0;
@@ -215,7 +215,7 @@ static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands
 }
 
 /* Fills the results with the reduction's identity (0, or the lowest value for a maximum) if a
- * factor but `each` ones has extent 0. Returns whether one has; the kernel then must not run. */
+ * factor that is not `each` has extent 0. Returns whether one has; then no kernel may run. */
 static bool fill_empty(const Call *call, ht_node *const *results) {
     bool empty = false, maximum = false;
     for (int f = 0; f < call->op->factor_count; f++)

@@ -116,7 +116,7 @@ typedef struct Operator {
     OperatorValues values;
     /* Bit mask of operands that equal the result if all other operands are zero (x in x + 0). */
     uint32_t passes;
-    /* Bit masks of operands in which results are jointly linear: results are 0 if all these are. */
+    /* Bit masks of operands in which results are jointly linear: all of these 0 give results 0. */
     const uint32_t *groups;
     OperatorVariants loops;
     OperatorWork *operations; // NULL: one operation per element read or written

@@ -488,7 +488,7 @@ static void update_all(eager_program *program) {
     update_by_rules(program, norm);
 }
 
-/* Copies the new values into parameters and states, all aside first: they may share memory. */
+/* Copies new values into parameters and states, through copies, since values may share memory. */
 static void assign_all(const eager_program *program) {
     for (int i = 0; i < program->trained_count; i++) {
         const Trained *t = &program->trained[i];

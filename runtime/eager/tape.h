@@ -50,7 +50,7 @@ ht_node *eager_node(ht_dtype dtype, ht_dims dims);
 ht_node *eager_node_like(ht_node node);
 ht_tensor eager_tensor(ht_node *node);
 
-/* Return a node's elements. If it stands for zeros without memory, first allocate and clear it. */
+/* Return a node's elements. If the node has no memory (zeros), first allocate and clear it. */
 void *eager_data(ht_node *node);
 float *eager_f32(ht_node *node);
 
@@ -77,7 +77,7 @@ bool eager_is_integer(const ht_node *node);
 
 /* ---- the tape ---- */
 
-/* Copies an entry to the tape if an operand needs a gradient, which its results then need, too. */
+/* Copies an entry to the tape if an operand needs a gradient; the results then need one, too. */
 void eager_record(const Entry *entry);
 
 /* Adds `gradient` to a node's gradient. Does not change `gradient`, which nodes may share. */
@@ -121,7 +121,7 @@ void eager_trace_forward(Trace *trace);
 void eager_trace_backward(Trace *trace);
 
 /* Hash an operator's identity and tensors, or one argument. End the program if the first evaluation
- * had another hash here. */
+ * had another hash at this point. */
 void eager_trace_operator(const void *op, int result_count, ht_node *const *results,
                           int operand_count, ht_node *const *operands);
 void eager_trace_argument(const ht_attr *argument);

@@ -1,5 +1,5 @@
-/* Threads that drive messages beside computing on CPUs: order of one tag's exchanges, waits, memory
- * of reductions. */
+/* Threads that drive messages beside computing on CPUs, keep the order of exchanges of one tag, and
+ * limit the memory of reductions. */
 #include "exchange/async_exchange.h"
 
 #include "base/fail.h"
@@ -105,7 +105,7 @@ static int look_after_posts(const Queue *queue, ExchangeState *state) {
     return count - kept;
 }
 
-/* ---- steps: each goes as far as it can without waiting, and returns whether it moved ---- */
+/* ---- steps: each function advances without waiting, and returns whether it made progress ---- */
 
 static bool enter(ExchangeState *state, Progress progress) {
     state->progress = progress;
@@ -209,8 +209,8 @@ static bool is_over(const AsyncExchange *async) {
 
 /* ---- the thread ---- */
 
-/* Returns whether the memory for reductions, MOST_ROOM in all, suffices to begin. Gradient
- * exchanges get memory in queue order, the same on all ranks, to avoid deadlock. Call it locked. */
+/* Returns whether memory for reductions, MOST_ROOM in all, suffices to begin. Gradient exchanges
+ * get memory in queue order, equal on all ranks, against deadlock. The caller holds the lock. */
 static bool has_room(const Queue *queue, const AsyncExchange *async) {
     int64_t taken = 0, own = ((const ExchangeState *)async->state)->receive_bytes;
     bool waits = false;
@@ -253,7 +253,7 @@ static void note(const AsyncExchange *async) {
             .stream = async->queue == HT_QUEUE_GRADIENTS ? HT_STREAM_SUMS : HT_STREAM_MESSAGES});
 }
 
-/* Removes a finished exchange from its queue and wakes the main thread. The caller locks. */
+/* Removes a finished exchange from its queue and wakes the main thread, under the lock. */
 static void finish(Queue *queue, AsyncExchange *async) {
     AsyncExchange **link = &queue->first;
     while (*link != async) link = &(*link)->next;

@@ -34,7 +34,7 @@ typedef struct AsyncExchange {
     bool ended;
     struct AsyncExchange *next; // next in the queue
     void *state;
-    void *kept; // kept from run to run
+    void *kept; // resources that the channel keeps between runs
 } AsyncExchange;
 
 /* Destroys the threads and resources of async exchanges, collectively on all ranks. */
@@ -43,7 +43,7 @@ void async_exchanges_close(void);
 /* Starts an async exchange and returns. The exchange begins after earlier work on the device. */
 void async_exchange_begin(AsyncExchange *async);
 
-/* Orders all work issued to the device from now on after the end of the async exchange. */
+/* Makes all work issued to the device from now on wait for the end of the async exchange. */
 void async_exchange_end(AsyncExchange *async);
 
 /* Frees what an async exchange has kept between runs. The exchange must not be running. */

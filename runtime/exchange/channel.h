@@ -57,12 +57,12 @@ typedef struct ChannelMemory {
 } ChannelMemory;
 
 typedef struct Channel {
-    /* Creates the plans' groups' communicators, collectively, before plans run. May be NULL. */
+    /* Creates the communicators of the plans' groups, collectively, before runs. May be NULL. */
     void (*prepare)(const ChannelPlans *plans);
     /* Called before the first and after the last step of a run. NULL: nothing to do. */
     void (*begin)(const ChannelRun *run);
     void (*end)(const ChannelRun *run);
-    /* `move` runs a step of local copies, `communicate` of any other verb, such as all-reduce. */
+    /* `move` runs a step of local copies, `communicate` any other step, such as an all-reduce. */
     void (*move)(const ChannelRun *run, const ht_reshard_step *step);
     void (*communicate)(const ChannelRun *run, const ht_reshard_step *step);
     /* The functions of the same names in exchange/async_exchange.h call these. */
@@ -70,8 +70,7 @@ typedef struct Channel {
     void (*end_async_exchange)(struct AsyncExchange *async);
     void (*forget_async_exchange)(struct AsyncExchange *async);
     const ChannelMemory *memory; // NULL: the channel works on host memory
-    /* Ends the program if an asynchronous error has occurred. NULL: the channel has no such errors.
-     */
+    /* Ends the program if an asynchronous error has occurred. NULL: there are no such errors. */
     void (*check)(void);
     /* Destroys what `prepare` created, collectively on all ranks. NULL: nothing to do. */
     void (*close)(void);
@@ -128,10 +127,10 @@ void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step);
 
 /* Independent steps (exchange/independent_steps.c), which a channel may issue together (NCCL). */
 
-/* Returns the next collective after `step` that can be issued together with those from `first` to
- * `step`. The returned one has the verb and group of those, and is independent of them. Only local
- * moves, which run first, may lie in between. Returns NULL if there is none, or if the devices of
- * the plan have different steps. All members of a group must issue the same calls. */
+/* Returns the next collective after `step` that can be issued together with the collectives from
+ * `first` to `step`. It has their verb and group, and is independent of them. Only local moves,
+ * which run first, may lie in between. Returns NULL if there is none, or if the devices of the plan
+ * have different steps. All members of a group must issue the same calls. */
 const ht_reshard_step *steps_next_together(const ChannelRun *run, const ht_reshard_step *first,
                                            const ht_reshard_step *step);
 

@@ -1,5 +1,5 @@
-/* The algorithm of collectives on hosts without MPI, and of async ones: every rank sends to every
- * other directly; no ring, tree or halving. Blocking ones are MPI's (mpi.c), on GPUs NCCL's. */
+/* The algorithm of async collectives, and of all collectives on hosts without MPI: every rank sends
+ * directly to every other rank; no ring, tree or halving. MPI (mpi.c) or NCCL runs the rest. */
 #include "exchange/collective_rounds.h"
 
 #include "base/memory.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { FOLD_CHUNK = 1024 };    // elements
-enum { MOST_PARTS = 1 << 21 }; // bytes that a round receives for reduction
+enum { MOST_PARTS = 1 << 21 }; // most bytes that a round receives for reduction
 
 /* Returns the transfer of `count` elements at `data` to or from a member of the group. */
 static HostTransfer part(const Rounds *r, char *data, int64_t count, int member) {

@@ -1,7 +1,7 @@
 /* Carries out steps of conversions as messages on host memory. A step has one or more rounds. In a
  * round, each rank of the group sends and receives messages, and processes the data of the previous
- * round. The rounds move as many bytes as textbook ring algorithms. Elements are reduced on one
- * rank in the group's order, in f32 at least, and sent to the others: all ranks have the same bits.
+ * round. The rounds move as many bytes as textbook ring algorithms. One rank reduces an element in
+ * the group's order, in f32 at least, and sends the result: all ranks get the same bits.
  *
  *     Rounds rounds = rounds_open(&run, step);
  *     while (rounds_next(&rounds))

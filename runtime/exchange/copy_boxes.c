@@ -21,7 +21,7 @@ struct Sheet {
     ht_stride rows, row;
 };
 
-/* Runs `sheet` for each position of the dimensions before its own. */
+/* Runs `sheet` for each index of the dimensions outside the two innermost. */
 static void for_each_sheet(const Sheet *sheet, const ht_stride *dim, int rank, char *to,
                            const char *from) {
     if (rank <= 2) {

@@ -12,7 +12,7 @@ extern "C" {
 /* Returns the bytes of an element. */
 size_t ht_dtype_bytes(ht_dtype dtype);
 
-/* Copies a box. `to` and `from` are its first elements; returns at once if they are equal. */
+/* Copies a box whose first elements are at `to` and `from`; returns at once if these are equal. */
 void ht_move_copy(const ht_move *move, size_t size, char *to, const char *from);
 
 /* Reduces into `to`: to + from, or the maximum of both. */

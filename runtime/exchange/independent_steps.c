@@ -41,8 +41,7 @@ static Access access_of(const ChannelRun *run, const ht_reshard_step *step, int 
                                       : move_access(run, step, number);
 }
 
-/* Returns whether two steps are independent: neither writes memory that the other reads or writes.
- */
+/* Returns whether two steps are independent: neither writes memory that the other accesses. */
 static bool steps_apart(const ChannelRun *run, const ht_reshard_step *a, const ht_reshard_step *b) {
     for (int i = 0; i < access_count(a); i++)
         for (int k = 0; k < access_count(b); k++) {
@@ -60,7 +59,7 @@ static bool apart_from_all(const ChannelRun *run, const ht_reshard_step *first,
     return true;
 }
 
-/* Returns whether two devices have the same verbs in order, and change groups at the same ones. */
+/* Returns whether two devices have the same verbs in order, and change groups at the same steps. */
 static bool same_steps(const ht_reshard_device *a, const ht_reshard_device *b) {
     int group_of_a = -1, group_of_b = -1;
     for (int s = 0; s < a->step_count && s < b->step_count; s++) {

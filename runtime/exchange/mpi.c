@@ -1,5 +1,5 @@
 /* Conversions over MPI, on host memory: MPI's collectives, on a communicator for each group. Async
- * ones do without MPI's collectives (collective_rounds.c). */
+ * conversions use messages alone (collective_rounds.c). */
 #include "base/memory.h"
 #include "exchange/channel.h"
 #include "exchange/copy_boxes.h"

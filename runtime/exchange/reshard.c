@@ -97,8 +97,7 @@ static int64_t count_blocks(const ht_block *blocks, int count) {
     return sum;
 }
 
-/* Returns the number of elements that a device receives in a step, as rings and chains move them.
- */
+/* Returns how many elements a device receives in a step, as rings and chains move them. */
 static int64_t step_received(const ht_reshard *plan, const ht_reshard_step *step, int device) {
     if (step->verb == HT_EXCHANGE) return count_blocks(step->receive, step->receive_count);
     if (step->move_count) return 0;

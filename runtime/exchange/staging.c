@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Packs blocks one after another from `at` on; returns where they end. */
+/* Sets `to` to the blocks of `from`, packed one after another from `at` on; returns their end. */
 static int64_t pack_blocks(ht_block *to, const ht_block *from, int count, int64_t at) {
     for (int i = 0; i < count; i++) {
         to[i] = (ht_block){HT_SCRATCH, 0, from[i].peer, at, from[i].count};

@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-/* The sent blocks, then the received blocks. Each of the two lists is packed in order and without
- * gaps; the second list begins at an aligned address. */
+/* A step whose blocks lie in one host buffer: the sent ones, then the received ones. Each list is
+ * packed in order without gaps; the second begins at an aligned address. */
 typedef struct Staged {
     ht_reshard_step step;
     int64_t bytes; // size of the buffer

@@ -4,8 +4,8 @@
  * libhetu links this library after OpenMP's, so that the loader runs this library's constructor
  * first. Spinning threads are faster where each thread has its own core, and slower where threads
  * share a core. A rank of two threads on the two hyperthreads of a core runs at half its speed.
- * Variables that the user has set stay as they are. HETU_VERBOSE=1 prints the choice. All variables
- * of a program: tools/manual/command-line.md; each is read where it acts. */
+ * Variables that the user has set stay as they are. HETU_VERBOSE=1 prints the choice.
+ * tools/manual/command-line.md lists all variables of a program. */
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -93,9 +93,8 @@ static bool shares_cores(const Host *host) {
     return host->threads > 1 && (host->is_virtual || host->ranks * host->threads > host->cores);
 }
 
-/* Names the kernels for an Intel processor by its instructions: an OpenBLAS older than the
- * processor takes kernels without AVX, which are several times slower. Returns the choice in words.
- */
+/* Names OpenBLAS's kernels for an Intel processor by its instructions: an OpenBLAS older than the
+ * processor takes kernels without AVX, which are far slower. Returns the choice in words. */
 static const char *choose_kernels(void) {
     if (is_set("OPENBLAS_CORETYPE")) return "as the environment says";
 #if defined(__x86_64__)

@@ -1,8 +1,8 @@
 /* Refuses floating-point operations whose value a compiler option leaves open (clang/rounding.c).
  *
  * If the C compiler may fuse multiply and add, a * b + c is computed with one and with two
- * roundings and refused if the values differ. A product may reach the sum through variables and calls, so
- * products are found by value: each product that was rounded is kept with its factors.
+ * roundings and refused if the values differ. A product may reach the sum through variables and
+ * calls, so products are found by value: each product that was rounded is kept with its factors.
  *
  *     t = 1.1f * 2.3f;  t - 2.53f        0 with two roundings, 3.1e-8 with one: refused
  *     t = 2 * 3.0;      t + 1            7 in any case

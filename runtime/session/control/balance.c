@@ -1,5 +1,5 @@
-/* ht_balance, load balancing. When a straggler's rate has changed enough (rates.c), has a new plan
- * made and compiled; switches to it if the steps left repay the cost. */
+/* ht_balance, load balancing: when a rank's rate has changed enough (rates.c), rank 0 has a
+ * strategy planned and compiled, and switches to it if `horizon` steps repay the cost. */
 #include "session/control/control.h"
 
 #include "session/control/prepare_strategy.h"
@@ -37,7 +37,7 @@ typedef struct Asked {
     pid_t planner;
     char name[NAME];                  // name of the planned strategy
     bool made;                        // the strategy is new and must be compiled
-    double now, then, moves, seconds; // step time now and planned; bytes and seconds of the switch
+    double now, then, moves, seconds; // step seconds now and planned; bytes, seconds of the switch
     double *work; // work by rank under the first strategy, then by rank under the planned one
 } Asked;
 
@@ -133,7 +133,7 @@ static void take_options(Balance *balance, ht_balance_options options) {
     balance->quiet = options.quiet || (word && !strcmp(word, "quiet"));
 }
 
-/* Returns why a program of several ranks cannot be balanced; NULL: it can. */
+/* Returns why a program of several ranks cannot be balanced; NULL: balancing is possible. */
 static const char *reason_against(const ht_program *program) {
     if (channel_of_device()->memory) return "how long a stage computes is measured on CPUs alone";
     if (!recompile_command_of(session_image_program(program)->number))
@@ -345,7 +345,7 @@ static bool find_moved(Balance *balance) {
     return found;
 }
 
-/* Returns whether the plan saves more in `horizon` steps than the switch costs. Prints both. */
+/* Returns whether the plan saves more time in `horizon` steps than the switch costs. Prints why. */
 static bool pays_back(const Balance *balance) {
     const Asked *asked = &balance->asked;
     double gain = usual_step(balance) * (1 - asked->then / asked->now), cost = switch_cost(balance);
@@ -365,7 +365,7 @@ static bool pays_back(const Balance *balance) {
     return pays && strcmp(asked->name, strategy_of(balance->image));
 }
 
-/* Ends a plan without a switch. Its rates become the planned ones, and cause no other plan. */
+/* Ends a plan without a switch. The plan's rates become `planned`, and cause no other plan. */
 static void leave(Balance *balance) {
     memcpy(balance->rates->planned, balance->asked.rates,
            sizeof(double) * (size_t)balance->rates->count);

@@ -29,8 +29,8 @@ void balance_close(ht_session *session);
  *
  * 1. Each row of a strategy has a capacity, the padding length of its pipeline. A strategy holds a
  *    batch if the i-th longest sequence fits into the i-th longest row, for all i.
- * 2. Step time depends on the strategy, not on the batch: measured, or else estimated by tokens per
- *    device. The fastest strategy that holds the batch is best.
+ * 2. The step time depends on the strategy, not on the batch. The time is measured, or else
+ *    estimated from the tokens per device. The fastest strategy that holds the batch is best.
  * 3. The program switches once the time lost by staying exceeds the time of a switch.
  *
  * A thread plans the next batch while the current one trains. Example: rows of capacities 4096,

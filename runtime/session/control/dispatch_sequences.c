@@ -1,5 +1,5 @@
-/* ht_dispatch: gives each batch the strategy with the least predicted time, and its sequences
- * rows. */
+/* ht_dispatch: chooses for each batch the strategy with the least predicted step time, and a row
+ * for each of its sequences. */
 #include "session/control/control.h"
 
 #include "session/core/initial_strategy.h"
@@ -75,7 +75,7 @@ static void find_capacity(Holds *holds, const ht_image *image) {
     }
 }
 
-/* Returns the largest tokens per device of a pipeline; without pipelines, the mean over devices. */
+/* Returns the most tokens per device in a pipeline; without pipelines, the mean over devices. */
 static double tokens_of(const Holds *holds, const ht_image *image) {
     double most = 0, all = 0;
     for (int64_t r = 0; r < holds->rows; r++) all += (double)holds->capacity[r];

@@ -13,7 +13,7 @@ enum {
     TIMES = 3     // repetitions of the call that an idle rank measures
 };
 
-/* Calls of one kernel with tensors of one size, without the tensors' contents. */
+/* The calls of one kernel with tensors of one size, without the tensors' contents. */
 typedef struct Remembered {
     ht_kernel *kernel;
     int64_t elements;
@@ -83,7 +83,7 @@ void pace_call(ht_kernel *kernel, const ht_call *call) {
     remember(kernel, call, pace_now() - begin);
 }
 
-/* Keeps in `longest` the call with the largest time: shortest call times number of calls. */
+/* Sets `longest` to the call with the largest product of its shortest time and number of calls. */
 static void keep_longest(void) {
     const Remembered *most = call_count ? &calls[0] : NULL;
     for (int c = 1; c < call_count; c++)
@@ -91,7 +91,7 @@ static void keep_longest(void) {
     if (most) longest = *most;
 }
 
-/* Returns zeroed device memory for a view. Views with equal recorded data share memory. */
+/* Returns zeroed device memory for a view. Views of equal recorded addresses share memory. */
 static void *storage_of(const ht_view *views, int index, void *const *made) {
     for (int i = 0; i < index; i++)
         if (views[i].data && views[i].data == views[index].data && made[i]) return made[i];

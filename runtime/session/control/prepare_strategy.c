@@ -93,7 +93,7 @@ static void begin(Arrival *arrival) {
     if (!arrival->maker) refuse(arrival, reason);
 }
 
-/* Starts hetucc for the first open request unless it runs, then notes whether it has ended. */
+/* Starts hetucc for the first open request unless hetucc runs; notes whether hetucc has ended. */
 static void advance(void) {
     Arrival *arrival = first_open();
     if (arrival && arrival->progress == ASKED) begin(arrival);
@@ -236,7 +236,7 @@ static void *load(const void *object, size_t size, Refusal *refusal) {
     bool whole = at == size && !fcntl(file, F_ADD_SEALS,
                                       F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    locale_t own = c_locale_enter(); // the loader's messages, too, are in main's language
+    locale_t own = c_locale_enter(); // else the loader's messages would be in main's language
     void *handle = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     const char *error = handle ? NULL : whole ? dlerror() : plain_error(errno);
     c_locale_leave(own);

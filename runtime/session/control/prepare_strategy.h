@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-/* On rank 0: requests a strategy for `image`'s program by --strategy's `word`. Does not wait. */
+/* On rank 0: requests the strategy --strategy=`word` for the program of `image`. Does not wait. */
 void prepare_request(int image, const char *word);
 
 /* On rank 0: returns the next compiled object, of *size bytes; free() it. NULL: none is ready. */

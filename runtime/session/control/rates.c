@@ -128,7 +128,7 @@ static double middle(const Rates *rates, int rank) {
 }
 
 /* Returns a rank's healthy computing seconds: the median of the first steps divided by the planned
- * rate. Returns the prediction if they differ by more than a factor of 1.5 beyond overhead. */
+ * rate. Returns the prediction if the two, plus least_seconds, differ by a factor above 1.5. */
 static double healthy_of(const Rates *rates, int rank) {
     const double most = 1.5;
     double own = middle(rates, rank) / rates->planned[rank], expected = rates->now->expected[rank],

@@ -1,4 +1,4 @@
-/* Runs hetucc again for ht_prepare and ht_balance; what must be unchanged. */
+/* Runs hetucc again for ht_prepare and ht_balance, and hashes its input files. */
 #include "session/control/recompile_command.h"
 
 #include "base/files.h"
@@ -183,7 +183,7 @@ static const char *first_led(const RecompileCommand *recipe) {
     return file ? *file : NULL;
 }
 
-/* Uses posix_spawn, since a forked child would inherit what the ranks share. */
+/* Uses posix_spawn, since a forked child would inherit memory that the ranks share. */
 pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const char *const *words,
                       const char *output, char *reason) {
     pid_t maker = 0;

@@ -36,10 +36,10 @@ RecompileCommand *recompile_command_of(int image);
 int recompile_strategies(const RecompileCommand *recipe);
 
 /* Returns a hash of the files on which hetucc's result for an option --strategy=WORD depends: the
- * files of strategies, sources and the cluster. The hash changes when one of them is written. */
+ * files of strategies, sources and the cluster. The hash changes if one of these is written. */
 uint64_t recompile_stamp(const RecompileCommand *recipe, const char *option);
 
-/* Notes that a strategy has arrived by an option --strategy=WORD, which is never freed. */
+/* Keeps the option --strategy=WORD of a strategy that has arrived; the option is never freed. */
 void recompile_add(RecompileCommand *recipe, char *option);
 
 /* Starts hetucc, or a tool in its folder, on the program's sources and strategies, in the folder of

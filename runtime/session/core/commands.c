@@ -35,8 +35,8 @@ static bool follows(const Program *program, const Program *trains) {
 }
 
 /* Returns, by program, the image to switch to; free() it. The program of the command gets the
- * command's image. Programs that follow it get their own image for the same strategy, if they have
- * one. Any other program gets -1: it does not switch. */
+ * command's image. Programs that share its parameters (follows) get their image of the same
+ * strategy, if there is one. Any other program gets -1: it does not switch. */
 static int *find_images(const ht_session *session, const Command *command) {
     const char *strategy = image_at(command->switching.image)->image->strategy;
     int *images = memory_array(session->program_count, sizeof *images);
@@ -83,8 +83,8 @@ static void report_pace(const Program *program, Payload *payload) {
     if (!wanted) free(all);
 }
 
-/* Broadcasts the optimizers' hyperparameters of a run. The hyperparameters of the first optimizer
- * are in the command itself, since few programs have another. */
+/* Sets `hyper` to the hyperparameters of all optimizers, on every rank. The command has the first
+ * optimizer's; rank 0 broadcasts those of further optimizers, if any. */
 static void share_hyper(const Command *command, float *hyper) {
     memcpy(hyper, command->run.hyper, sizeof command->run.hyper);
     if (command->run.more)
@@ -106,7 +106,7 @@ static void run_program(ht_session *session, const Command *command, Payload *pa
     if (session->dump && program->image->trains) program_dump(program, session->dump, "step");
 }
 
-/* Loads strategies compiled while the program runs: rank 0 broadcasts command->arrive.bytes. */
+/* Loads strategies from a shared object of command->arrive.bytes bytes, which rank 0 broadcasts. */
 static void take_arrival(ht_session *session, const Command *command, Payload *payload) {
     (void)session;
     void *object = payload->from ? NULL : memory_array(command->arrive.bytes, 1);

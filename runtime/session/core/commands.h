@@ -54,7 +54,7 @@ typedef struct Command {
             bool check;                                // HETU_CHECK is set on rank 0
             float hyper[HT_HYPER];                     // hyperparameters of the first optimizer
             int more;                                  // number of optimizers after the first
-            unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // bit i: input i was fed again
+            unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // bit i: this step feeds input i
         } run;
         struct {
             int program, index; // index: number of the output or input

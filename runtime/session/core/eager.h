@@ -1,6 +1,6 @@
 /* The one-device library behind a session: runs models that hetucc did not compile. The library
  * registers itself if it is linked (eager/model.c); programs for other devices are built without
- * it. eager/eager.h describes its functions. */
+ * the library. eager/eager.h describes its functions. */
 #pragma once
 
 #include "session/data/named_values.h"

@@ -43,7 +43,7 @@ int image_count(void) { return images.count; }
 
 const RegisteredImage *image_at(int index) { return &images.at[index]; }
 
-/* Returns whether two optimizer functions are one: by name if both have one, else by address. */
+/* Returns whether two optimizer functions are equal: by name if both have one, else by address. */
 static bool same_function(void (*a)(void), const char *a_name, void (*b)(void),
                           const char *b_name) {
     return a_name && b_name ? !strcmp(a_name, b_name) : a == b && !a_name == !b_name;

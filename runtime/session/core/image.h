@@ -15,7 +15,7 @@ int image_count(void);
 const RegisteredImage *image_at(int index);
 
 /* Returns the first image of a model function with these options and optimizer (NULL: ht_infer).
- * Returns -1 if the model has no image. Ends the program if none of its images has these. */
+ * Returns -1 if the model has no image. Ends the program if all images of the model have others. */
 int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer,
                const ht_program_options *options);
 
@@ -23,7 +23,7 @@ int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer,
  * `index`, under any strategy; -1: none. Image `index` itself counts, too. */
 int image_next(int index, int after);
 
-/* Returns the same program's image under a strategy; -1: none. */
+/* Returns the image under a strategy of the same program as image `index`; -1: none. */
 int image_under(int index, const char *strategy);
 
 /* Returns the migration between two images; NULL: there is none. */

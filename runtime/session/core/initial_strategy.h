@@ -1,7 +1,7 @@
 /* The strategy with which a program begins, and strategies for which there are enough ranks.
  *
  * A program usually runs on as many ranks as its largest strategy has devices. With HETU_STRATEGY,
- * which heturun sets, it begins under that strategy and may have fewer ranks. Then it never
+ * which heturun sets, a program begins under that strategy, may have fewer ranks, and never
  * switches to strategies for more devices than it has ranks. */
 #pragma once
 
@@ -13,7 +13,7 @@ const char *initial_strategy_word(void);
 /* On rank 0, before the first program: calls initial_strategy_follow for the chosen strategy. */
 void initial_strategy_set_variables(void);
 
-/* Gives variables the values of image `chosen` if they still have the values of image `first`. */
+/* Sets variables to the values that image `chosen` read, if they have those that `first` read. */
 void initial_strategy_follow(int chosen, int first);
 
 /* Returns whether there are enough ranks for an image. */

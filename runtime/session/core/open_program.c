@@ -60,7 +60,7 @@ static void check_optimizers(const ht_optimizer *optimizer, ht_group_list groups
     check_operators(optimizer, groups);
 }
 
-/* Copies hyperparameters of the optimizer, then the groups', to `hyper`, HT_HYPER each. */
+/* Writes to `hyper` HT_HYPER numbers for the optimizer, then HT_HYPER numbers for each group. */
 static void take_numbers(float *hyper, const ht_optimizer *optimizer, ht_group_list groups) {
     memcpy(hyper, optimizer->hyper, sizeof optimizer->hyper);
     for (int g = 0; g < groups.count; g++)

@@ -25,7 +25,7 @@ ParamCopy *param_newest(const Param *param) {
     return copy;
 }
 
-/* Converts the newest values to a copy's layout. */
+/* Writes the newest values, which `from` holds, to `copy` in the layout of `copy`. */
 static void bring(Param *param, const ParamCopy *from, ParamCopy *copy) {
     boxes_move(distribution_of(param, from), from->data, distribution_of(param, copy), copy->data,
                sizeof(float));

@@ -1,4 +1,4 @@
-/* Opens a program: memory, channels, message tags; switches strategies, reads inputs, runs it. */
+/* Opens a program (memory, channels, tags), switches its strategy, reads its inputs, runs it. */
 #include "session/core/program.h"
 
 #include "exchange/async_exchange.h"
@@ -94,7 +94,7 @@ static int count_tags(const ht_image *image) {
     return count;
 }
 
-/* Reserves an image's message tags and returns the first, equal on all ranks (they keep order). */
+/* Reserves an image's message tags; returns the first, equal on ranks that reserve in one order. */
 static int take_tags(const ht_image *image) {
     static int tags;
     int first = tags, count = count_tags(image);
@@ -130,7 +130,7 @@ static int open_channels(int image) {
     return prepared[image].tags;
 }
 
-/* Creates a program whose slots are empty: no parameters, states, inputs or arena. */
+/* Creates a program that has no parameters, states, inputs or arena yet. */
 static Program *new_program(int number, uint64_t seed) {
     Program *program = memory_array(1, sizeof *program);
     const ht_image *image = image_at(number)->image;
@@ -211,8 +211,8 @@ typedef struct Moving {
     void **target;
 } Moving;
 
-/* Returns the parameter of a slot. Sets *state to the number of the optimizer state in the slot;
- * -1: the slot has the parameter itself. */
+/* Returns the index of the parameter that owns a slot (hetu/rt.h). Sets *state to the number of the
+ * optimizer state in the slot; -1: the slot has the parameter itself. */
 static int slot_param(const ht_image *image, int slot, int *state) {
     *state = slot < image->param_count ? -1 : (slot - image->param_count) % image->state_count;
     return *state < 0 ? slot : (slot - image->param_count) / image->state_count;
@@ -244,8 +244,8 @@ static void issue_window(void *argument) {
     device_free(run.scratch);
 }
 
-/* Moves the tensors of a window to the new strategy, then frees their old storage. So only one
- * window at a time has both storages. */
+/* Moves the tensors of a window to the new strategy, then frees their old storage. Only one window
+ * at a time has both old and new storage. */
 static void move_window(Moving *moving) {
     const ht_migration_window *window = moving->window;
     int count = window->plan->tensor_count;
@@ -275,7 +275,7 @@ static int find_param(const ht_image *image, const char *name) {
     return p;
 }
 
-/* Takes over storage of parameters and states of equal layout, which no window has moved. */
+/* Gives the new program the storage of tensors in no window, whose layouts do not change. */
 static void hand_over(Moving *moving) {
     const ht_image *before = moving->from->image, *after = moving->to->image;
     for (int p = 0; p < after->param_count; p++) {

@@ -1,5 +1,5 @@
 /* A compiled program on this rank: its arena, parameters, states and inputs, and its steps. All
- * ranks call each function here together. */
+ * ranks call each of these functions together. */
 #pragma once
 
 #include "session/data/dataset.h"
@@ -58,14 +58,15 @@ void program_destroy(Program *program);
  * number, and frees `program`. Returns the new program, whose inputs must be fed again. */
 Program *program_switch(Program *program, int image, Params *params);
 
-/* Distributes an input to all ranks. `data` is the whole tensor on rank 0, NULL on others. */
+/* Distributes an input to all ranks. `data` is the whole tensor on rank 0, else NULL. */
 void program_feed(Program *program, int input, const void *data);
 
 /* Fills this rank's piece of an input with rows of a dataset file. */
 void program_read(Program *program, int input, const RowsPlan *rows);
 
 /* Inputs that carry over a switch. program_take_inputs gathers the fed inputs on rank 0.
- * program_give_inputs feeds them to the switched program, of equal inputs, and frees them. */
+ * program_give_inputs feeds them to the switched program (which has equal inputs) and frees
+ * them. */
 typedef struct FedInputs {
     bool *fed;
     void **data; // NULL on other ranks

@@ -1,5 +1,5 @@
 /* Runs a schedule's rows, and decides when messages begin and end.
- * compiler/schedule/gpipe_1f1b_zero_bubble.c decides the order. */
+ * compiler/schedule/gpipe_1f1b_zero_bubble.c decides the order of rows. */
 #include "session/core/program.h"
 
 #include "base/fail.h"
@@ -13,10 +13,10 @@
 
 enum { SHOWN = 64 }; // characters of a row's name in messages
 
-/* A message: a transfer for a micro-batch. Row r means the time before row r, row_count the end. */
+/* A message: a transfer for a micro-batch. Time r is the time before row r, row_count the end. */
 typedef struct StageMessage {
     AsyncExchange async;
-    int begins, ends;            // rows; begins -1: begins at ht_ready or ht_begin_ahead
+    int begins, ends;            // times; begins -1: begins at ht_ready or ht_begin_ahead
     struct StageMessage *before; // message of the same transfer, previous micro-batch; NULL: none
 } StageMessage;
 
@@ -26,7 +26,7 @@ typedef enum TransferEnd { BEGINS, ENDS, TURNS } TransferEnd;
 struct AsyncExchanges {
     const ht_image_role *role;
     int count;
-    int *number;            // index among the role's transfers, by gradient transfer
+    int *number;            // by gradient transfer: index among the role's transfers
     StageMessage **message; // by gradient transfer; NULL: this rank takes no part
     int *awaited;           // by the role's transfer: calls of ht_ready still missing in this step
     int next;               // gradient transfer that begins next
@@ -63,7 +63,7 @@ typedef struct SlotUse {
     int owner; // micro-batch whose values the slot holds; -1: none
     int left;  // first row after the last row that used the slot
     int guest_count;
-    StageMessage **occupant; // sends of the owner that read the slot; guest_count of them
+    StageMessage **occupant; // guest_count sends of the owner's values, which read the slot
 } SlotUse;
 
 /* State of the pass over the rows. */
@@ -119,7 +119,7 @@ static int tag_of(const Scan *scan, const ht_transfer *transfer) {
            (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
 }
 
-/* Adds a message before row `begins`, unless settle delays it. NULL: this rank takes no part. */
+/* Adds a message that begins before row `begins` or later (settle). NULL: the rank has no part. */
 static StageMessage *add_message(Scan *scan, int number, const ht_row *row, int begins) {
     const ht_transfer *transfer = &scan->schedule->role->transfers[number];
     const ht_worker *worker = scan->worker;
@@ -144,7 +144,7 @@ static void end_before(StageMessage *message, int row) {
     if (message->ends < 0) message->ends = row;
 }
 
-/* Makes a message that fills a slot wait for unfinished sends of the micro-batch that is in it. */
+/* Makes a message that fills a slot wait for unfinished sends of the slot's micro-batch. */
 static void follow_occupants(StageMessage *message, const SlotUse *slot) {
     AsyncExchange *async = &message->async;
     async->after = memory_array(slot->guest_count, sizeof(AsyncExchange *));
@@ -224,8 +224,8 @@ static StageMessage *awaited(const StageMessage *message, int number) {
     return number < 0 ? message->before : (StageMessage *)message->async.after[number];
 }
 
-/* Delays messages so that each begins no earlier than any message that it waits for. An earlier
- * wait would return at once: `ended` of the awaited message is still set from the last step. */
+/* Delays messages so that each begins no earlier than any message that it waits for. A wait before
+ * that would end at once: `ended` of the awaited message is still set from the last step. */
 static void settle(Schedule *schedule) {
     for (bool moved = true; moved;) {
         moved = false;

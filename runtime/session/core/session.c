@@ -65,7 +65,7 @@ void session_close(ht_session *closed) {
 /* State of ht_open that the session's first call handles, so that main answers --help and mistakes
  * in its options before ranks are counted. */
 static struct {
-    bool wrong, started; // another number of ranks runs than is needed; the program started ranks
+    bool wrong, started; // wrong: the number of ranks is wrong; started: the program started ranks
     int argc;
     char **argv;
 } uncounted;
@@ -74,7 +74,7 @@ void ht_close(ht_session *closed) {
     if (!closed) ht_fail("ht_close was called with NULL for the session");
     if (!closed->open) return;
     closed->open = false;
-    if (uncounted.wrong) { // main ends, and has called nothing
+    if (uncounted.wrong) { // main ends without a call of the session
         world_least(0);
         told_close();
         world_close();
@@ -109,7 +109,7 @@ ht_session *ht_open(int *argc, char ***argv) {
     uncounted.argc = argc ? *argc : 0;
     uncounted.argv = argv ? *argv : NULL;
     if (uncounted.wrong) {
-        if (world_rank() > 0) session_leave(world_least(1)); // 0 or 1, as rank 0 ends
+        if (world_rank() > 0) session_leave(world_least(1)); // the status that rank 0 sends, 0 or 1
         session.open = true;
         pthread_atfork(NULL, NULL, forget_in_child);
         atexit(close_at_exit);

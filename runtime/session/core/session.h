@@ -39,7 +39,7 @@ struct ht_session {
     Datasets datasets;           // on rank 0
 };
 
-/* ht_progress: prints a training's progress: a line on a terminal, about twenty elsewhere. */
+/* ht_progress prints a training's progress: one line on a terminal, about twenty elsewhere. */
 
 /* The lines printed so far. */
 typedef struct Progress {
@@ -47,7 +47,7 @@ typedef struct Progress {
     double begun, printed; // times of the first call and of the last line, in seconds
 } Progress;
 
-/* The numbers of a line. */
+/* The numbers that one line shows; `rate` is the learning rate. */
 typedef struct ProgressStep {
     int64_t done, steps;
     int64_t tokens; // tokens of a step; 0: not known
@@ -106,8 +106,8 @@ void session_print_ranks(void);
 /* Warns of environment variables whose names look like misspelled HETU_... variables. */
 void session_check_variables(void);
 
-/* Returns whether the images need as many ranks as run. If not, the other function prints, on rank
- * 0, what they need and the right command line. */
+/* Returns whether as many ranks run as the images need. If not, session_explain_ranks prints, on
+ * rank 0, the number needed and the right command line. */
 bool session_ranks_fit(void);
 void session_explain_ranks(int argc, char **argv);
 

@@ -1,4 +1,4 @@
-/* Checks that enough ranks run; starts those of this host, or explains how to start them. */
+/* Checks that enough ranks run; starts this host's ranks, or explains how to start ranks. */
 #include "transport/meet/rendezvous.h"
 #include "transport/world.h"
 #include "base/fail.h"

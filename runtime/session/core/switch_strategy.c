@@ -23,7 +23,7 @@ static void take_ready(ht_session *open) {
 }
 
 void session_take_arrivals(ht_session *open, bool wait) {
-    enum { LOOK = 10000000 }; // nanoseconds
+    enum { LOOK = 10000000 }; // nanoseconds between two looks for compiled strategies
     take_ready(open);
     while (wait && prepare_any_pending() && !ending_signal(open)) {
         nanosleep(&(struct timespec){.tv_nsec = LOOK}, NULL);

@@ -1,5 +1,5 @@
-/* Gives rows of a batch to pipelines that read them whole. Elsewhere a rank reads the rows of its
- * input's layout: program_read (core/program.c). */
+/* Gives rows of a batch to pipelines that read them whole. Without padding lengths, a rank reads
+ * the rows of its input's layout: program_read (core/program.c). */
 #include "session/data/rows.h"
 
 #include "base/memory.h"
@@ -78,8 +78,8 @@ static bool stands_well(const Arrangement *all, const ht_image *image) {
     return well;
 }
 
-/* Returns the pipeline for `row`: of those with free rows that the row fits, the one that the
- * fewest rows fit; -1: none. */
+/* Returns the pipeline for `row`: the one that the fewest rows fit, among the pipelines that have
+ * free rows and that `row` fits; -1: none. */
 static int tightest(const Arrangement *all, int64_t row) {
     int found = -1;
     for (int p = 0; p < all->pipelines; p++) {

@@ -28,7 +28,7 @@ static int piece_of(const ht_pieces *pieces, int rank) {
     return run ? run->piece + (rank - run->device) * run->step : -1;
 }
 
-/* Returns the first box of the piece that comes `behind` pieces after the rank's own piece. */
+/* Returns the first box of the piece `behind` pieces after the rank's; 0 if the rank has none. */
 static int first_box(const ht_pieces *pieces, int rank, int behind) {
     int piece = piece_of(pieces, rank);
     return piece < 0 ? 0 : pieces->first ? pieces->first[piece + behind] : piece + behind;
@@ -278,7 +278,7 @@ typedef struct Common {
     int64_t from, to, count;
 } Common;
 
-/* Intersects two ascending lists. Returns the number of common ranges, *elements their length. */
+/* Sets *common to the ranges in both lists, *elements to their length; returns their number. */
 static int64_t stretches_common(Stretches from, Stretches to, Common **common, int64_t *elements) {
     *common = memory_array(from.count + to.count, sizeof(Common));
     *elements = 0;
@@ -366,7 +366,7 @@ static void free_parcels(Parcel *parcels, int count) {
     free(parcels);
 }
 
-/* Sends this rank's parcels to all other ranks and receives theirs into `taken`, by rank. */
+/* Sends parcels to all other ranks, and receives parcels from them into `taken`, by rank. */
 static void exchange_parcels(const Stretches *givers, const Stretches *takers, const char *source,
                              Parcel *taken, size_t element) {
     int ranks = world_size(), me = world_rank(), count = 0;

@@ -44,7 +44,7 @@ bool boxes_equal(const ht_pieces *a, const ht_pieces *b);
  * each row-major. `packs`: into the buffer, else out of it. */
 void boxes_pack(const ht_pieces *pieces, int rank, float *storage, float *packed, bool packs);
 
-/* The place of a tensor's elements: device memory by `pieces`, or host memory if `pieces` is NULL.
+/* Where a tensor's elements are: in device memory by `pieces`; in host memory if `pieces` is NULL.
  * In host memory, rank r has elements [bounds[r], bounds[r + 1]); `bounds` NULL: rank 0 has all. */
 typedef struct Distribution {
     const ht_pieces *pieces;

@@ -1,5 +1,4 @@
-/* Checks that the elements that pipelines do not read are padding. The lengths are the strategy's.
- * */
+/* Checks that elements that pipelines, by the strategy's lengths, do not read are padding. */
 #include "session/data/feed.h"
 
 #include <string.h>
@@ -20,7 +19,7 @@ static double element_at(ht_dtype dtype, const void *data, int64_t i) {
     return 0;
 }
 
-/* Returns the dimension along which a pipeline does not read a row's element i; 0: it reads it. */
+/* Returns the dimension along which a pipeline does not read a row's element i; 0: i is read. */
 static int behind(const ht_padding *padding, const int64_t *read, int64_t i) {
     int found = 0;
     for (int d = padding->rank - 1; d > 0; d--) {

@@ -20,7 +20,7 @@
 
 typedef enum Element { U8, S8, U16, S16, U32, S32, S64, F32, F64, ELEMENTS } Element;
 
-/* By element type: user's name, NumPy's code, size, and a bit mask of input types that hold it. */
+/* By element type: name, NumPy's code, bytes, bit mask of input types that hold all its values. */
 static const struct {
     const char *name, *code;
     int bytes;
@@ -195,7 +195,7 @@ static const char *read_bin(RowsFile *file, const int32_t *header) {
 
 /* ---- opening ---- */
 
-/* Sets type and number of elements of a file without a header; returns why the file is wrong. */
+/* Sets type and number of elements of a file without header. Returns what is wrong, or NULL. */
 static const char *read_raw(RowsFile *file, const char *element, ht_dtype input) {
     file->element = element ? ELEMENTS : element_of_input(input);
     for (int e = 0; element && e < ELEMENTS; e++)

@@ -24,13 +24,13 @@ typedef struct RowsPlan {
 /* Returns the number of an open file; -1: it is not open. */
 int dataset_find(const char *path, const char *element, ht_dtype input);
 
-/* Opens a file, or finds it open, and sets *file to its number. `element` is the type of its
- * elements if it has no header; NULL: the input's type. Returns why the file cannot be read, valid
- * until the next call; NULL: it is open. */
+/* Opens a file, or finds it open, and sets *file to its number. `element` is the element type of a
+ * file without header; NULL: the input's type. Returns why the file cannot be read, valid until the
+ * next call; NULL: it is open. */
 const char *dataset_open(const char *path, const char *element, ht_dtype input, int *file);
 
 /* Returns the number of rows of `row` elements, the first of which begins at element `shift`.
- * Returns a negative number with a reason if the file's rows have another length. */
+ * Returns -1 with a reason if the file has rows of another length, or less than one row. */
 int64_t dataset_rows(int file, int64_t row, int64_t shift, const char **reason);
 
 /* Returns why the file's elements do not fit an input's type; NULL: they fit. */

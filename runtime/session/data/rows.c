@@ -1,5 +1,5 @@
-/* ht_dataset: which rows a step reads, when an epoch ends, seeks and resumes. Which of them a rank
- * reads: program_read (core/program.c). */
+/* ht_dataset: finds the rows that a step reads. program_read (core/program.c) finds a rank's
+ * share. */
 #include "session/data/rows.h"
 
 #include "base/memory.h"

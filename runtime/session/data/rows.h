@@ -19,7 +19,7 @@ void rows_free(ht_fed *feeds);
 
 /* Assigns the rows of a dataset's batch to pipelines with padding lengths (pragma padding). The
  * pipeline of a row reads all of its elements except padding. Example: pipelines of lengths 4096
- * and 1024 with one row each; the longer row goes to the first. */
+ * and 1024 with one row each; the longer row goes to the first pipeline. */
 
 /* An input that a dataset feeds. */
 typedef struct AssignedInput {
@@ -27,8 +27,8 @@ typedef struct AssignedInput {
     const RowsPlan *plan;
 } AssignedInput;
 
-/* Returns, by position in the batch, the row that goes there; free() it. Returns NULL if all rows
- * keep their positions (*left -1), or if no pipeline with room reads row *left whole (*left >= 0).
- * Rows of a pipeline keep their order. All inputs have the same rows. */
+/* Returns, by position in the batch, the row at that position; free() the list. Returns NULL if all
+ * rows keep their positions (*left -1), or if no pipeline with room reads row *left whole (*left >=
+ * 0). Rows of a pipeline keep their order. All inputs have the same rows. */
 int64_t *assign_rows(const ht_image *image, const AssignedInput *inputs, int count, int64_t batch,
                      int64_t *left);

@@ -1,5 +1,5 @@
-/* HETU_NAN=1: ends the run at the first operator that makes a NaN or an infinity. Without it no
- * step is skipped; hooks_loss (hooks.c) warns once. There is no loss scale (passes/precision.c). */
+/* HETU_NAN=1: ends the run at the first operator that makes a NaN or an infinity. Else hooks_loss
+ * (hooks.c) warns once. No step is skipped; there is no loss scale (passes/precision.c). */
 #include "session/observe/observers.h"
 
 #include "base/fail.h"

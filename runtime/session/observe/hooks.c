@@ -172,8 +172,8 @@ static void add_issued(Issued call) {
 }
 
 /* Waits for the device, and records when it ran each issued call. The last call ends now; the
- * device marks give the other times relative to it. The time before the first call is the host's
- * time for issuing. */
+ * device marks give the other times relative to that end. The time before the first call is the
+ * host's time for issuing. */
 static void take_issued(void) {
     if (!issued.count) return;
     device_wait();

@@ -14,13 +14,13 @@
  * The main thread's time is a sequence of intervals. Each call of a part, each wait and each other
  * activity ends with a mark, which names the time since the last mark. So a trace covers the whole
  * time. On a GPU, calls have marks on the device. The next mark of the host waits for the device
- * and reads their times. */
+ * and reads the times of these marks. */
 #pragma once
 
 #include <hetu/rt.h>
 #include <hetu/trace.h>
 
-/* Opens the observers that the variables ask for. All ranks call it together, with devices. */
+/* Opens the observers that the variables ask for. All ranks call it together, after device_open. */
 void hooks_open(void);
 
 /* Writes the trace and prints the profile. All ranks call it together. */
@@ -35,10 +35,10 @@ void hooks_step(int64_t step);
 /* Begins a part, whose calls follow (ht_did). */
 void hooks_phase(const ht_part *part);
 
-/* Attributes the time since the last mark to `name`. Keeps both texts. `at`: a place, or NULL. */
+/* Attributes the time since the last mark to `name`, at line `at` or NULL; keeps both pointers. */
 void hooks_mark(ht_stream_kind stream, const char *name, const char *at);
 
-/* A tensor of an operator that the one-device library has run. */
+/* A tensor that a call has written or read, of `count` elements. */
 typedef struct HookTensor {
     const void *data;
     int64_t count;
@@ -48,7 +48,7 @@ typedef struct HookTensor {
 /* Returns whether there is an observer. */
 bool hooks_wanted(void);
 
-/* A call of an operator of the one-device library. `call` must live as long as the session. */
+/* A call that has run; made: results, read: operands. `call` must live as long as the session. */
 typedef struct HookCall {
     const ht_called *call;
     const ht_whose *whose;

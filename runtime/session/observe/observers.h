@@ -25,8 +25,7 @@ void profile_print(void);
  * (hetu/trace.h), which Perfetto opens.
  *
  * Times are microseconds since the first event, on rank 0's clock. Ranks of one host share a clock.
- * The clocks of other hosts are compared with rank 0's when the session opens and when it closes.
- */
+ * The clocks of other hosts are compared with rank 0's when the session opens and closes. */
 
 /* Ends the program if the file cannot be written. */
 void trace_check(const char *path);

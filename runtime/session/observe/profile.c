@@ -61,12 +61,12 @@ void profile_other(ht_stream_kind stream, double seconds) { profile.other[stream
 /* ---- the machine ---- */
 
 enum {
-    LEAST_BITS = 12, // the first class: calls that touch at most 2^12 bytes
-    CLASSES = 16     // each class has twice the bytes of the one before; the last one has no limit
+    LEAST_BITS = 12, // the first size class: calls that touch at most 2^12 bytes
+    CLASSES = 16     // each size class has twice the bytes of the one before; the last has no limit
 };
 
-/* The highest rates of this rank: operations a second; bytes a second by the bytes that a call
- * touches, since caches are faster than memory. 0: not known. */
+/* The highest rates of this rank: operations a second; bytes a second by size class of a call,
+ * since caches are faster than memory. 0: not known. */
 typedef struct Limits {
     double operations, bytes[CLASSES];
 } Limits;
@@ -98,7 +98,7 @@ static double copy_rate(char *memory, int64_t bytes) {
 
 /* Measures the rates of products and copies. On a GPU, copies of all sizes count as large ones. */
 static Limits measure_limits(void) {
-    enum { MEASURED = CLASSES - 3 }; // larger classes count as copies from memory
+    enum { MEASURED = CLASSES - 3 }; // larger size classes get the rate of copies in memory
     DeviceRates rates = device_rates();
     Limits limits = {.operations = rates.operations};
     const int64_t room = INT64_C(1) << (LEAST_BITS + MEASURED - 1);
@@ -171,7 +171,7 @@ static void add(Rows *rows, const ProfileRow *more) {
     row->moving += more->moving;
 }
 
-/* Writes the name of a call's layer: the layer pragma's, else the first component of the scope. */
+/* Writes the name of a call's layer: the layer pragma's, else the outermost scope: "h3". */
 static void layer_name(char *name, size_t size, const ht_whose *call) {
     if (*call->layer) snprintf(name, size, "layer %s", call->layer);
     else if (*call->scope)
@@ -227,7 +227,7 @@ static int compare_rows(const void *a, const void *b) {
 
 /* ---- tables ---- */
 
-/* Prints a rate, and the share of the seconds that the machine needs at its limit. */
+/* Prints the rate, and the share of the seconds that the machine would need at its limit. */
 static void print_rate(double amount, double seconds, double least) {
     if (amount <= 0 || seconds <= 0) fprintf(stderr, "  %12s  %6s", "-", "-");
     else if (least > 0)
@@ -286,7 +286,7 @@ static void print_all(Rows *rows, const Limits *machine) {
     c_locale_leave(own);
 }
 
-/* Measures this rank's limits while all ranks do, and adds up those of all ranks in *sum. */
+/* Returns this rank's limits, measured while all ranks measure. Sets *sum to the ranks' sum. */
 static Limits machine_limits(Limits *sum) {
     int size = world_size();
     Limits *all = memory_array(size, sizeof *all);

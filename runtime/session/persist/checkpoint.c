@@ -1,5 +1,5 @@
-/* Saves beside the training, and drops a waiting save when the next one comes. Loads on
- * any number of ranks: each hands out an even part. checkpoint/writing.c writes the files. */
+/* Saves checkpoints beside the training, and drops a waiting one when the next comes. Loads
+ * checkpoints on any number of ranks, an even part on each. checkpoint/writing.c writes files. */
 #include "session/persist/checkpoint.h"
 
 #include "base/memory.h"
@@ -72,7 +72,7 @@ void checkpoint_wait(ht_session *session) {
     end_writing(session);
 }
 
-/* Returns the newest step with a valid checkpoint in a folder; -1: none. */
+/* Returns the newest step whose checkpoint in a folder has a manifest; -1: none. */
 static int64_t newest_step(const char *folder) {
     int count;
     char path[PATH_ROOM];
@@ -126,7 +126,7 @@ static void drop_waiting(ht_session *session, int64_t step) {
     free(plan);
 }
 
-/* Waits up to 0.2 s for the waiting checkpoint to begin: not dropped if the disk keeps up. */
+/* Waits up to 0.2 s until the waiting checkpoint can begin, so that a fast disk drops none. */
 static void wait_a_little(ht_session *session) {
     enum { TRIES = 200 };
     for (int try = 0; session->waiting && try < TRIES && !writing_done(session->writing); try++)
@@ -142,7 +142,7 @@ void checkpoint_save(ht_session *session, const char *folder, const CheckpointRe
                           .rank = world_rank(),
                           .ranks = world_size(),
                           .keep = request->keep,
-                          .patience = 0.9 * world_timeout(), // shorter than the watch's timeout
+                          .patience = 0.9 * world_timeout(), // seconds; less than the watchdog's
                           .report = watchdog_report_failure,
                           .reported = watchdog_failure_of};
     int64_t to;

@@ -1,5 +1,4 @@
-/* Checkpoints of a session: parameters, optimizer states, step numbers, and the numbers of ht_note.
- */
+/* Checkpoints of a session: parameters, states, step numbers, and the numbers of ht_note. */
 #pragma once
 
 #include "session/core/session.h"

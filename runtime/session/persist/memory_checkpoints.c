@@ -1,4 +1,4 @@
-/* ht_remember: each range is also on the next host; finds the newest complete copy. */
+/* ht_remember: keeps each range on two hosts; finds and loads the newest complete checkpoint. */
 #include "session/persist/checkpoint.h"
 
 #include "base/hash.h"
@@ -45,7 +45,7 @@ static int first_of(const uint64_t *host, int rank) {
     return first;
 }
 
-/* Returns the first rank of the next host in the ring by first ranks; -1: there is one host. */
+/* Returns the next host's first rank, in a ring of hosts by first rank; -1: there is one host. */
 static int next_host(const uint64_t *host, int ranks, int rank) {
     for (int step = 1, first = first_of(host, rank); step < ranks; step++) {
         int next = (first + step) % ranks;
@@ -80,7 +80,7 @@ static void find_hosts(struct Copies *copies) {
     free(host);
 }
 
-/* Finds the folder for HETU_COPIES, which a host's first rank creates before the others look. */
+/* Finds the folder for HETU_COPIES; a host's first rank creates it before the other ranks look. */
 static void find_folder(struct Copies *copies) {
     char *named = copies->folder;
     for (int turn = 0; turn < 2; turn++) {
@@ -124,7 +124,7 @@ static CopyHead head_of(const struct Copies *copies, CopyHead head, int range) {
     return head;
 }
 
-/* Opens the files of this rank's ranges; reopens those of another size. Returns 0, or an errno. */
+/* Opens the files of this rank's ranges; reopens files of another size. Returns 0, or an errno. */
 static int open_files(struct Copies *copies, CopyHead common) {
     int error = 0;
     for (int range = 0; range < world_size() && !error; range++) {
@@ -140,7 +140,7 @@ static int open_files(struct Copies *copies, CopyHead common) {
     return error;
 }
 
-/* Sends this rank's range to its partner, and receives those that it keeps for others. */
+/* Sends this rank's range to its partner, and receives the ranges that it keeps for others. */
 static void exchange_ranges(struct Copies *copies) {
     int me = world_rank(), ranks = world_size(), count = 0;
     CopyFile *own = file_of(copies, me);

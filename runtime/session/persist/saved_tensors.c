@@ -1,6 +1,6 @@
-/* Names and order of saved tensors, independent of the strategy. Collects what to save, and gives
- * in-memory checkpoints back in the present layout; files: hand_out of checkpoint.c;
- * tensors of other programs, such as transformers: checkpoint/foreign_tensors.c. */
+/* Names and orders saved tensors independently of the strategy. Collects the tensors to save, and
+ * loads them from in-memory checkpoints; hand_out of checkpoint.c loads them from files, and
+ * checkpoint/foreign_tensors.c reads those of other programs, such as transformers. */
 #include "session/persist/saved_tensors.h"
 
 #include "base/memory.h"

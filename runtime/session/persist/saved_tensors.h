@@ -31,7 +31,7 @@ SafeFile saved_tensors_file(const SavedTensors *list, const SafeNote *notes, int
  * stored, else the parameters suffice. The text is valid until the next call. */
 const char *saved_tensors_wrong(const SavedTensors *list, const Stored *stored, bool whole);
 
-/* Returns on rank 0 why main's programs cannot resume from a file. The file has tensors that the
+/* Returns on rank 0 why main's programs cannot resume from a file: the file has tensors that the
  * programs lack, other programs that train, or other optimizers. NULL: they can, no program trains
  * (only parameters are loaded), or this is another rank. The text is valid until the next call. */
 const char *saved_tensors_program_wrong(const ht_session *session, const SavedTensors *list,
