@@ -25,7 +25,7 @@ typedef struct BoundDim {
                  // be parts of one that the kernel sees
 } BoundDim;
 typedef struct BoundAccess {
-    int access;       // index into the rule's operands or results; variadic tensors share it
+    int access;       // index into the rule's operands or results; equal for variadic tensors
     int rank;         // 0, and `dims` is NULL, for an absent operand
     int written_rank; // number of dimensions that the kernel sees; those of extent 1 have no entry
                       // in `dims` after pass factor_dims

@@ -22,7 +22,7 @@ static inline bool dim_equal(DimName a, DimName b) {
     return a.name && b.name && a.part == b.part && !strcmp(a.name, b.name);
 }
 
-/* Returns the name of dimension d after pass factor_dims; empty if none, or `dims` is NULL. */
+/* Returns the name of dimension d after pass factor_dims. Its `name` is NULL if there is none. */
 static inline DimName dim_name(const Dim *dims, int d) {
     return dims && dims[d].count ? dims[d].names[0] : (DimName){0};
 }

@@ -32,7 +32,7 @@ typedef struct Body {
                      // batch's tensors; bindings have the extents of the padded batch
     int first_stage, stage_count; // range of PipelineTemplates.stages
     int visit_count;
-    const int *visit_stage; // by visit, in forward order: its stage, relative to first_stage
+    const int *visit_stage; // stage of each visit, in forward order, relative to first_stage
 } Body;
 
 /* A pipeline of the strategy. */

@@ -36,9 +36,9 @@ typedef struct ModuleLinks {
 } ModuleLinks;
 
 typedef enum NumberKind { NUMBER_SIGNED, NUMBER_UNSIGNED, NUMBER_FLOATING } NumberKind;
-/* Numbers that evaluating the model read from a variable of static storage, in a row. The program
- * may change the variable before it runs. The compiled program compares the variable with these
- * numbers, and stops if they differ. */
+/* Consecutive numbers that the compiler read from a variable of static storage to evaluate the
+ * model. The program may change the variable before it runs the model, so the compiled program
+ * compares the variable with these numbers, and stops if they differ. */
 typedef struct CapturedGlobal {
     const char *name;     // "seq"; for elements of an array the array's name: "grid.sizes"
     const char *variable; // the variable at file scope that holds the numbers

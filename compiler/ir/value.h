@@ -44,7 +44,7 @@ typedef enum MicroKind {
 
 typedef struct Micro {
     MicroKind kind;
-    int dim; // MICRO_ROWS: the dimension that the rows cut; else 0
+    int dim; // MICRO_ROWS: the dimension that micro-batches cut; else 0
 } Micro;
 
 static inline bool micro_equal(Micro a, Micro b) { return a.kind == b.kind && a.dim == b.dim; }

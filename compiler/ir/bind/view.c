@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Writes the type of the shape argument; one extent may be -1. Returns false after an error. */
+/* Writes to *type the type with the shape argument's extents, of which one may be -1: inferred.
+ * Returns false after an error. */
 static bool view_type(Binder *binder, Type *type) {
     const Attr *shape = &binder->attrs[binder->rule->shape_attr];
     Type from = binder->operands[0]->type;
@@ -85,7 +86,7 @@ static void match_segment(Binder *binder, Factors *factors, Side x, Side y) {
     for (; !complete && j < y.count && y.extent[j] == 1; complete = ++j == y.count && i == x.count)
         add_factor(binder, factors, 1, NULL, &y.factors[j]);
     if (complete) return;
-    // no common factors: start again
+    // the sides do not match: replace the factors by own factors of each side
     factors->count = start;
     add_own_factors(binder, factors, x);
     add_own_factors(binder, factors, y);
