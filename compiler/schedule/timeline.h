@@ -1,4 +1,4 @@
-/* A timeline: when a schedule's rows run and transfers go, for given seconds of both. */
+/* A timeline: when each row and each transfer of a schedule begins and ends, for given durations. */
 #pragma once
 
 #include "schedule/schedule.h"

@@ -16,7 +16,7 @@
 
 /* ---- distances in the graph of visits ---- */
 
-/* The edges into each visit, or out of it: list[first[v]] up to, not with, list[first[v + 1]]. */
+/* The edges into each visit v, or out of it: list[first[v]] to list[first[v + 1] - 1]. */
 typedef struct GraphSide {
     int *first, *list;
 } GraphSide;
