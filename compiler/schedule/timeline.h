@@ -1,4 +1,4 @@
-/* A timeline: when each row and each transfer of a schedule begins and ends, for given durations. */
+/* A timeline: when each row and each transfer of a schedule begins and ends, given their seconds. */
 #pragma once
 
 #include "schedule/schedule.h"
