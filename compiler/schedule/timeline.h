@@ -1,4 +1,4 @@
-/* A timeline: when each row and each transfer of a schedule begins and ends, given their seconds. */
+/* A timeline: when each row and transfer of a schedule begins and ends, given the seconds of each. */
 #pragma once
 
 #include "schedule/schedule.h"

@@ -56,7 +56,7 @@ static inline const ScheduleRow *wait_row(const Waits *waits, int row) {
     return &waits->schedule->rows[stage][row - waits->first_row[stage]];
 }
 
-/* Returns the edge of a transfer, given as an event; writes to *backward whether it goes backward. */
+/* Returns the edge of a transfer (an event), and writes to *backward whether it goes backward. */
 int wait_edge(const Waits *waits, int transfer, bool *backward);
 
 /* Calls `ends` for each event, in an order in which an event follows those that it waits for.

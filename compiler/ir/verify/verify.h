@@ -13,7 +13,7 @@
 bool ir_verify(Module *module);
 
 /* Return whether a module, or an operator, that was read from text at `at` is well formed. Report
- * each problem as a user's error at `at`. ir_verify_op assumes that the operands are made before. */
+ * each problem as a user's error at `at`. ir_verify_op assumes that the operands are made. */
 bool ir_verify_text(Module *module, Position at);
 bool ir_verify_op(Module *module, const Op *op, Position at);
 
