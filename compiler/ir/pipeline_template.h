@@ -45,7 +45,7 @@ typedef struct PipelineRun {
 } PipelineRun;
 
 typedef struct PipelineTemplates {
-    int64_t row_unit; // rows that stay together; the batch's first dimension counts such groups
+    int64_t row_unit; // consecutive rows never parted; the batch's first dimension counts such units
     Array(TemplateStage) stages;
     Array(Body) at;
     Array(PipelineRun) runs;

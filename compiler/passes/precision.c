@@ -92,7 +92,7 @@ static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, c
     return op->results[0];
 }
 
-/* Returns the result of a conversion for another user; clears the layer if the user's is another. */
+/* Returns a conversion's result for another user. Clears the conversion's layer if it differs. */
 static Value *shared(Arena *arena, Value *value, const Op *user) {
     if (!layer_same(value->def->source->layer, user->source->layer))
         op_change_source(arena, value->def)->layer = NULL;
@@ -114,7 +114,7 @@ static Value *converted(Lowering *lowering, Value *value, DType dtype, const Op 
 
 /* ---- operators ---- */
 
-/* Returns whether the pass may choose the type of operand k: it is a float without clause `dtype`. */
+/* Returns whether the pass may choose the type of operand k: a float without clause `dtype`. */
 static bool is_open(const Op *op, int k) {
     const Access *access = &op->def->rule->operands[op->binding->operands[k].access];
     return op->operands[k] && access->element.kind == ELEMENT_FOLLOWS &&

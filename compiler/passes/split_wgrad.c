@@ -6,10 +6,10 @@
  *
  * Requires: pass rematerialize.
  *
- * Leaves, under zero_bubble: Op.is_wgrad, and operators ordered by phase. Results of a wgrad operator
- * flow only into sums over micro-batches, through operators of its own layer, or conversions, views
- * and additions of any layer. Both ends of a message between visits stay in the backward phase,
- * because schedules have messages only between forward phases and between backward phases. */
+ * Leaves, under zero_bubble: Op.is_wgrad, and operators ordered by phase. A wgrad op's results flow
+ * only into sums over micro-batches, through operators of its own layer, or conversions, views and
+ * additions of any layer. Both ends of a message between visits stay in the backward phase, because
+ * schedules have messages only between forward phases and between backward phases. */
 #include "ir/analysis/phases.h"
 #include "passes/pass_manager.h"
 
@@ -36,7 +36,7 @@ static bool is_backward(const Op *op) {
     return op->loop == LOOP_EACH && op->section == SECTION_BACKWARD;
 }
 
-/* Returns where `reader` needs a result of `maker`; LEAD_LAYER becomes LEAD_OTHER between layers. */
+/* Returns where `reader` needs results of `maker`; LEAD_LAYER becomes LEAD_OTHER between layers. */
 static Lead seen_by(const Weighing *weighing, const Op *maker, const Op *reader) {
     if (!loop_repeats(reader->loop) || op_gathers(weighing->module, reader)) return LEAD_SUMS;
     if (!is_backward(reader) || op_crosses_stages(weighing->module, reader)) return LEAD_OTHER;

@@ -1,4 +1,4 @@
-/* A timeline: when each row and transfer of a schedule begins and ends, given the seconds of each. */
+/* A timeline: when rows and transfers of a schedule begin and end, given the seconds of each. */
 #pragma once
 
 #include "schedule/schedule.h"

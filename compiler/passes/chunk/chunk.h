@@ -41,8 +41,7 @@ typedef struct SliceConcat {
     int piece_dim, piece_start, piece_length, row_dim; // indices of attributes
 } SliceConcat;
 
-/* Finds both operators in the module by their clauses `shift` and `row`, and writes them to *movers.
- * Returns false if one is missing. */
+/* Finds both operators by their clauses `shift` and `row`; sets *movers. False: one is missing. */
 bool slice_concat_find(const Module *module, SliceConcat *movers);
 
 /* Replaces the region by the operators of `count` chunks. Runs ir_number. */
