@@ -45,7 +45,7 @@ typedef struct PipelineRun {
 } PipelineRun;
 
 typedef struct PipelineTemplates {
-    int64_t row_unit; // consecutive rows never parted; the batch's first dimension counts such units
+    int64_t row_unit; // rows that are never parted; the batch's first dimension counts such units
     Array(TemplateStage) stages;
     Array(Body) at;
     Array(PipelineRun) runs;

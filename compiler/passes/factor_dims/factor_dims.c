@@ -120,7 +120,7 @@ static bool is_opaque(const Binder *binder, int node) {
 }
 
 /* Writes to factors[] the factor of each new dimension into which an old one splits; -1 where the
- * new dimension has no factor, so that no axis cuts it. Returns how many new dimensions there are. */
+ * new dimension has no factor, so that no axis cuts it. Returns how many there are. */
 static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int *factors) {
     const Classes *classes = binder->factoring->classes;
     int count = 0;
@@ -351,7 +351,7 @@ static void factor_ops(Factoring *factoring) {
     for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->binding = bindings[i];
 }
 
-/* Inserts first a copy of each parameter that is an output: training changes it before the fetch. */
+/* Before all else, copies parameters that are outputs: training changes them before the fetch. */
 static void keep_outputs(Module *module) {
     const OpDef *copy = module_def(module, rule_inserted(module->arena, "copy", "y[i..] = x[i..]"));
     for (int i = 0; i < module->outputs.count; i++) {

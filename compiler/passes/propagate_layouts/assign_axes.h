@@ -59,8 +59,8 @@ typedef struct Assigner {
 } Assigner;
 
 /* An assignment of mesh axes to an operator. For every axis it has the bound factor that the axis
- * cuts, or ASSIGN_NONE. ASSIGN_PASS + 1 - g: partial sums pass through the operands of group g (1,
- * 2, ...) of rule_linear. With `turns` of the strategy, axes of `ring_axes` cut another factor,
+ * cuts, or ASSIGN_NONE, or ASSIGN_PASS + 1 - g if partial sums pass through the operands of group g
+ * (1, 2, ...) of rule_linear. With `turns` of the strategy, axes of `ring_axes` cut another factor,
  * `ring_factor`, of tensors that have it, in ring steps, one for each piece (ring_attention.c). */
 typedef struct Assignment {
     int factor[MESH_MOST];
@@ -74,7 +74,7 @@ typedef struct Assignment {
  * Marks split rules as used or refused. */
 Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions);
 
-/* Finds the factor whose pieces move in a ring along axes, by `turns` (ulysses_or_ring.c). */
+/* Sets ring_factor and ring_axes: a factor whose pieces move round axes, by `turns`. */
 void choose_ring(const Assigner *assigner, const Op *op, Version *const *versions,
                  Assignment *assignment);
 
@@ -91,7 +91,7 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
 bool version_reaches(const Assigner *assigner, const Version *version);
 
 /* Return the newest version that the current operator may read, and the version that is cheapest to
- * convert to `to`. If it may read none, all are candidates, and a message sends the value. */
+ * convert to `to`, at *price. If the operator may read none, a message sends one of all versions. */
 const Version *newest_version(const Assigner *assigner, const Version *versions);
 const Version *cheapest_version(const Assigner *assigner, const Version *versions,
                                 const Sharding *to, double *price);
