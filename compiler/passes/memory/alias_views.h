@@ -21,7 +21,7 @@ typedef struct Views {
 
 Views views_of(Arena *arena, Module *module);
 
-/* If possible, makes the result of a slice, and views of the result, subviews of the slice's operand
+/* If possible, makes a slice's result, and views of the result, subviews of the slice's operand
  * (Value.subview). Returns whether it did. */
 bool view_slice(Views *views, Op *op);
 

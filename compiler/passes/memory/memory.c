@@ -111,7 +111,7 @@ static void share_body(Memory *memory, Op *op) {
     }
 }
 
-/* Returns whether the operand is read at the result's indices, and in no loop after the result's. */
+/* Returns whether the operand is read at the result's indices, in no loop after the result's. */
 static bool read_before(const Op *op, const EquationPlan *plan, int operand, int result) {
     int made = plan->step[plan->equation[op->binding->results[result].access]].loop;
     for (int k = 0; k < op->operand_count; k++)
@@ -156,7 +156,7 @@ static bool must_copy(const Memory *memory, const Value *value, const Value *fro
            param_changes(memory->module, value_storage(from));
 }
 
-/* Gives results the storage of `inplace` operands that have no later reader or are being updated. */
+/* Gives results the storage of `inplace` operands that have no later reader or are updated. */
 static void share_inplace(Memory *memory, Op *op) {
     const bool updates = op->def == memory->module->optimizer->op;
     for (int r = 0; r < op->result_count; r++) {
@@ -337,7 +337,7 @@ static int64_t place_items(Memory *memory, Packing *packing) {
     return bytes;
 }
 
-/* Sets the offset of each `union` to the offset of the operand that the role has; -1: it has none. */
+/* Sets the offset of each `union` to the offset of the operand that the role has; -1: none. */
 static void place_unions(Memory *memory, Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];

@@ -18,8 +18,8 @@
  * each iteration. An operator of the loop that needs a cut value as a whole, or the finished sum,
  * is an error. A sum of inputs alone, such as the number of rows that count, is needed earlier: a
  * separate loop in front computes it. Unequal pipelines need no weights: each mean divides by the
- * size of the whole batch, so that gradients are simply added. A batch that runs as a whole does not
- * change. A single micro-batch in several stages has all rows, so no value is cut. */
+ * size of the whole batch, so that gradients are simply added. A batch that runs as a whole does
+ * not change. A single micro-batch in several stages has all rows, so no value is cut. */
 #include "passes/microbatch/cut.h"
 #include "passes/differentiate/differentiate.h"
 #include "passes/pass_manager.h"

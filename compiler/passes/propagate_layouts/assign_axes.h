@@ -65,7 +65,7 @@ typedef struct Assigner {
 typedef struct Assignment {
     int factor[MESH_MOST];
     bool zigzag[MESH_MOST]; // a zigzag split
-    int order[MESH_MOST], order_count;
+    int order[MESH_MOST], order_count; // the axes that cut factors, the major ones first
     int ring_factor;    // a bound factor; ASSIGN_NONE: no ring steps
     uint32_t ring_axes; // bit a: pieces move along axis a
 } Assignment;
@@ -91,7 +91,7 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
 bool version_reaches(const Assigner *assigner, const Version *version);
 
 /* Return the newest version that the current operator may read, and the version that is cheapest to
- * convert to `to`, at *price. If the operator may read none, a message sends one of all versions. */
+ * convert to `to` (*price). If the operator may read none, a message sends one of all versions. */
 const Version *newest_version(const Assigner *assigner, const Version *versions);
 const Version *cheapest_version(const Assigner *assigner, const Version *versions,
                                 const Sharding *to, double *price);

@@ -85,7 +85,7 @@ static Type written_type(const Round *round, int k) {
     return (Type){round->op->results[k]->type.dtype, access->written_rank, extent};
 }
 
-/* The parts of each factor of a joiner, into which the operator's dimensions are split. */
+/* The parts into which the operator's split dimensions divide each factor of a joiner. */
 typedef struct Refining {
     const Binding *whole;
     // by factor of `whole`: extents of its parts, the major one first
@@ -139,7 +139,7 @@ static BoundAccess refined_access(Arena *arena, const Refining *refining,
 }
 
 /* Returns a joiner's binding to the operator's results in their factored form; NULL: the factors do
- * not fit its rule. `result[k]` is the operator's result of the joiner's result k. */
+ * not fit its rule. Result k of the joiner joins result `result[k]` of the operator. */
 static const Binding *refined_binding(const Round *round, const Binding *whole, const int *result) {
     Arena *arena = round->propagation->module->arena;
     Refining refining = {.whole = whole};
@@ -212,7 +212,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     return true;
 }
 
-/* Makes one joiner for all results by `merge`; false if one has the ring factor or is partial. */
+/* Makes one joiner for all results by `merge`; false if a result has the ring factor or is partial. */
 static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
     const OpDef *def = module_def_named(round->propagation->module, name);
@@ -243,7 +243,7 @@ static bool add_joiners(Round *round) {
 
 /* ---- ring steps ---- */
 
-/* Appends an operator of the ring. If the replaced one recomputes another, links both in order. */
+/* Appends an operator of the ring. If the replaced one recomputes another, links their rings' ops. */
 static void put(Round *round, Op *op) {
     Propagation *propagation = round->propagation;
     RingOps *kept = &propagation->ring_ops[round->op->index];
