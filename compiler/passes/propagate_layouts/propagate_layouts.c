@@ -123,8 +123,8 @@ static Value *reducible(Propagation *propagation, Value *from, const Layout *to,
                                 user, reason);
 }
 
-/* Inserts a conversion of `from` to a layout, before `user` or, if `turn` is LOOP_BEFORE, before the
- * loop over micro-batches. The conversion has the source position of `user`. */
+/* Inserts a conversion of `from` to a layout, before `user` or, if `turn` is LOOP_BEFORE, before
+ * the loop over micro-batches. The conversion has the source position of `user`. */
 static Value *insert_at(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         LoopPosition turn, const char *reason) {
     from = reducible(propagation, from, to, user, reason);
@@ -307,8 +307,8 @@ static const Layout *update_layout(const Propagation *propagation, const Paramet
     return like->layout ? like->layout : parameter->value->layout;
 }
 
-/* Writes to *sharding the sharding to which a gradient, or a stage's contribution to it, is converted
- * for the update. Returns false if there is none. */
+/* Writes to *sharding the sharding to which a gradient, or a stage's contribution to it, is
+ * converted for the update. Returns false if there is none. */
 static bool reduced_sharding(const Propagation *propagation, const Mesh *mesh,
                              const Value *gradient, Sharding *sharding) {
     const Layout *layout = propagation->reduced[gradient->id];

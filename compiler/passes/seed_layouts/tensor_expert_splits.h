@@ -45,8 +45,8 @@ typedef struct NamedCut {
     bool zigzag;
 } NamedCut;
 
-/* Writes the axes that cut factors of an operator to cuts[], the major ones first, and returns their
- * number. Marks rules in `uses` as used or refused; NULL: marks nothing. */
+/* Writes the axes that cut factors of an operator to cuts[], the major ones first, and returns how
+ * many. Marks rules in `uses` as used or refused; NULL: marks nothing. */
 int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[MESH_MOST]);
 
 /* Returns another factor that a split rule gives the axis of `cut`, and that every tensor of the
