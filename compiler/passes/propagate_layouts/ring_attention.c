@@ -212,7 +212,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     return true;
 }
 
-/* Makes one joiner for all results by `merge`; false: a result has the ring factor or is partial. */
+/* Makes a joiner of all results by `merge`; false: a result has the ring factor or is partial. */
 static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
     const OpDef *def = module_def_named(round->propagation->module, name);
@@ -243,7 +243,7 @@ static bool add_joiners(Round *round) {
 
 /* ---- ring steps ---- */
 
-/* Appends an operator of the ring. If the replaced one recomputes another, links both rings' ops. */
+/* Appends an operator of the ring. If the replaced one recomputes another, links the rings' ops. */
 static void put(Round *round, Op *op) {
     Propagation *propagation = round->propagation;
     RingOps *kept = &propagation->ring_ops[round->op->index];

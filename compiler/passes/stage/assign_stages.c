@@ -104,7 +104,7 @@ static VisitEdges find_layer_edges(Staging *staging) {
     return edges;
 }
 
-/* Finds visits in data-flow order, and each layer's visit. Returns false if a layer has no stage. */
+/* Finds visits in data-flow order, and the visit of each layer. False: a layer has no stage. */
 static bool place_layers(Staging *staging) {
     Module *module = staging->module;
     list_layers(staging);

@@ -278,7 +278,7 @@ static void copy_op(Staging *staging, const Op *op) {
     push(staging, copy, stage, op->loop);
 }
 
-/* Returns, by value id, whether a value is read after the loop directly, without an accumulation. */
+/* Returns, by value id, whether a value is read after the loop directly, not accumulated. */
 static bool *find_read_behind(const Staging *staging) {
     const Module *module = staging->module;
     bool *read = arena_array(staging->arena, bool, staging->values);

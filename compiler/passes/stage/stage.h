@@ -33,7 +33,7 @@ typedef struct Staging {
     Placement *placement; // placement of the layers in the template
     int *visit;           // by op index: its visit in the template; -1: outside of the loop
     Value **copy;         // by value id: its copy in the template, for values that the loop makes
-    Value **held;    // at stage * values + value id: its copy on the stage, if the loop only reads it
+    Value **held;    // at stage * values + value id: the copy there of a value only read in the loop
     Handed **handed; // by value id, for values that the loop makes: copies of the value in visits;
                      // the copies of each stage begin with the first visit that has the value
     Summands *summands; // by value id: for values that are read after the loop, the contributions
@@ -47,8 +47,8 @@ static inline bool in_loop(const Value *value) {
     return value && value->def && loop_repeats(value->def->loop);
 }
 
-/* Returns whether the variant of each pipeline's padding lengths has the module's operators, differs
- * only inside the loop, and computes the same (padding_is_safe); reports an error otherwise. */
+/* Returns whether the variant of each pipeline's padding lengths has the module's operators,
+ * differs only inside the loop, and is safe (padding_is_safe); reports an error otherwise. */
 bool lengths_fit(const Module *module, const ModuleLinks *links);
 
 /* Sets the result shapes and integer arguments of an operator's copy to the current template's

@@ -125,7 +125,7 @@ static Bounds shift_range(const Call *call, const Access *result, unsigned assig
 /* ---- results ---- */
 
 /* Returns the factors along which a result depends on kept and dropped elements: factors that the
- * result lacks, and factors that may not be cut. *summed: those that it lacks and that are summed. */
+ * result lacks, and factors that may not be cut. *summed: those over which the result sums. */
 static unsigned open_bits(const Call *call, const Access *result, unsigned *summed) {
     unsigned bits = 0;
     *summed = 0;
