@@ -4,8 +4,7 @@
  *     value_region(module, value, 3)     computes the regions of all devices, for layout and type
  *     value_region(module, value, 5)     finds the region of device 5 in cache->regions
  *
- * The cache is no part of the IR: text that is printed and parsed again begins with an empty one.
- */
+ * The cache is no part of the IR: printed text that is parsed again begins with an empty one. */
 #pragma once
 
 #include "support/intern.h"

@@ -1,5 +1,4 @@
-/* Builds and changes the IR: values, operators, types. Equal calls share bindings, which
- * bind/bind.c makes. */
+/* Builds and changes the IR: values, operators, types. Equal calls share bindings (bind/bind.c). */
 #include "ir/module.h"
 #include "ir/analysis_cache.h"
 

@@ -27,7 +27,7 @@ typedef struct Parameter {
     const char *shape; // as declared: "(3, 4)"
     InitKind init;
     double a;        // the constant, the standard deviation, or the bound of the interval [-a, a)
-    bool no_decay;   // the optimizer does not decay it
+    bool no_decay;   // the optimizer applies no weight decay to it
     bool frozen;     // the optimizer does not update it
     bool state;      // a frozen value that the model may assign, such as a running mean
     bool kept;       // the parameter is a state of an optimizer's rule
@@ -191,6 +191,5 @@ Intern *module_equivalent_devices(Module *module);
 /* Returns whether two layouts that outlive the module are equal (layout_equal), memoized. */
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type);
 
-/* Returns layout_shard_replicas of a layout, computed once for layouts that differ only in devices.
- */
+/* Returns layout_shard_replicas of a layout, memoized; layouts that differ in devices share it. */
 const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type);

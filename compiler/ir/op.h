@@ -94,7 +94,7 @@ struct Function {
     Array(Value *) returns;
 };
 
-extern const OpSource op_no_source; // source of an operator without a place in the source
+extern const OpSource op_no_source; // provenance of an operator that is not in the source
 
 /* Gives an operator a private copy of its source, and returns the copy for the caller to change. */
 OpSource *op_change_source(Arena *arena, Op *op);

@@ -70,8 +70,7 @@ typedef struct Unit {
     Array(const char *) absent;  // functions and variables that its models need and no file defines
                                  // yet; if there are any, the unit has no modules
     bool linked;                 // its models need other sources
-    const struct Migrations *migrations; // between its strategies (migration/migration.h); NULL
-                                         // before its modules have roles
+    const struct Migrations *migrations; // between strategies; NULL before modules have roles
 } Unit;
 
 /* Returns the number of ranks that the unit's program needs: that of its largest strategy. */

@@ -66,8 +66,7 @@ struct Value {
     Op *def;                // VALUE_RESULT: the operator that computes it
     int index;              // among the results of `def`, the parameters, the inputs or the states
     Position at;
-    const double *padding; // inputs: the number that fills padding elements; NULL: none. Not
-                           // part of the text form
+    const double *padding; // inputs: value of padding elements; NULL: none; not in the text form
 };
 
 /* Returns whether each micro-batch has some rows of dimension d. */

@@ -5,7 +5,7 @@
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
 
-/* Extends the lifetime of `made`, if any, to the step's end: its parameter or state gets a copy. */
+/* Extends the lifetime of `made`, if any, to the step's end, when its parameter or state is set. */
 static void note_update(const Module *module, const Value *made, int *last) {
     if (made) last[made->id] = module->ops.count;
 }

@@ -14,8 +14,7 @@
  * reads it; for outputs, the loss and new parameters, the number of operators. Exceptions:
  * - a value made before the loop over micro-batches and read in it lives to the loop's end;
  * - so do sums over micro-batches, collected rows, and values that another stage reads;
- * - a value lives to the last use of values that share its storage, and of unions that contain it.
- */
+ * - a value lives to the last use of values that share its storage and of unions that have it. */
 int *last_uses(Arena *arena, const Module *module);
 
 /* Returns the index of the operator from which on the results of `op` need storage on the devices

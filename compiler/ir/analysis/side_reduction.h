@@ -11,6 +11,5 @@
 /* Returns the operand of `product` that `sum` sums over exactly the contracted factors; else -1. */
 int summed_operand(const Op *sum, const Op *product);
 
-/* Returns the product right after `sum` in its phase if `sum` can be its side reduction; else NULL.
- */
+/* Returns the next operator of the phase if `sum` can be its side reduction; else NULL. */
 const Op *op_side_reduction(const Module *module, const Op *sum);

@@ -7,8 +7,7 @@
  *    extents that no operand has. A merged dimension, (h d), gives d when it is divided by h.
  * 3. result_type: y is f32[8, 16, 32].
  *
- * compiler/binding/binding.c has steps 1 and 2, and their messages about mismatched extents.
- */
+ * compiler/binding/binding.c has steps 1 and 2, and their messages about mismatched extents. */
 #include "ir/bind/bind.h"
 
 /* ---- messages ---- */

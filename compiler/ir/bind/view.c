@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* Writes to *type the type with the shape argument's extents, of which one may be -1: inferred.
- * Returns false after an error. */
+/* Writes to *type the shape argument's type; one extent may be -1. Returns false after an error. */
 static bool view_type(Binder *binder, Type *type) {
     const Attr *shape = &binder->attrs[binder->rule->shape_attr];
     Type from = binder->operands[0]->type;
@@ -79,7 +78,7 @@ static void match_segment(Binder *binder, Factors *factors, Side x, Side y) {
         if (left == 1 && ++i < x.count) left = x.extent[i];
         if (right == 1 && ++j < y.count) right = y.extent[j];
     }
-    // extents of 1 after the last shared factor
+    // give extents of 1 after the last shared factor factors of their own
     bool complete = i == x.count && j == y.count;
     for (; !complete && i < x.count && x.extent[i] == 1; complete = ++i == x.count && j == y.count)
         add_factor(binder, factors, 1, &x.factors[i], NULL);

@@ -28,7 +28,7 @@ typedef struct Role {
     int64_t arena_bytes; // size of the arena; parameters and states lie elsewhere, in the session
     int64_t *offset;     // by value id: offset in the arena or a slot (see `kept`); -1: in neither
                          // (parameters, states, inputs, values that share another's storage)
-    int64_t *scratch;    // by op index: offset of a conversion's scratch space in the arena, or -1
+    int64_t *scratch;    // by op index: a conversion's scratch space in the arena (a message's: in a slot), or -1
     int64_t slot_bytes;  // size of a slot, for values that a micro-batch keeps between phases; 0:
                          // all values lie in the arena
     bool *kept;          // by value id: its offset is into a slot, not into the arena
@@ -86,5 +86,5 @@ int op_representative_device(Module *module, const Op *op, int device);
 int first_represented(Module *module, int representative);
 int next_represented(Module *module, int device);
 
-/* Returns the pipeline of a device, and writes its stage there to *stage; NULL: it is in none. */
+/* Returns the pipeline of a device, and writes the stage's index to *stage; NULL: it is in none. */
 const PipelineRun *device_run(Module *module, int device, int *stage);

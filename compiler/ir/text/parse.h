@@ -42,7 +42,7 @@ typedef struct IrParser {
     int next_id;
 } IrParser;
 
-/* Reports that the current token is not the expected text. Returns false. */
+/* Reports that the current token is not what `expected` describes. Returns false. */
 bool parse_fail(IrParser *parser, const char *expected);
 
 /* ---- basic elements ---- */

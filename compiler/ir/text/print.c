@@ -257,8 +257,7 @@ static const char *binding_text(Printer *printer, const Op *op) {
     return text_bytes(&text);
 }
 
-/* Prints a new factored binding and returns its number; -1: ir_bind computes it, so no line has it.
- */
+/* Prints a new factored binding, and returns its number; -1: none, because ir_bind computes it. */
 static int print_binding(Printer *printer, const Op *op) {
     int known = find_number(printer->bindings, op->binding);
     if (known != NOT_FOUND) return known;

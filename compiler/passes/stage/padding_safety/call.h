@@ -46,7 +46,7 @@ int padding_short_dims(const PaddingCheck *behind, const Value *value);
 /* Sets call->factors. Returns false if they are too many or a shorter dimension has no factor. */
 bool call_find_factors(Call *call);
 
-/* Return a bound factor's bit among the shorter factors (-1: none), and the rule factor of a bit. */
+/* Return a bound factor's bit among the shorter factors (-1: none), and a bit's rule factor. */
 int call_bit(const Call *call, int factor);
 const Factor *call_factor(const Call *call, int bit);
 
