@@ -56,7 +56,7 @@ const char *const *pass_names(void);
     PASS(differentiate, MODEL, FACTORED, MODEL)          /* backward and update sections */        \
     PASS(concat_slice_gradients, MODEL, FACTORED, MODEL) /* sums of padded pieces: concat */       \
     PASS(factor_dims, MODEL, FACTORED, FACTORED)         /* dimensions become factors */           \
-    PASS(chunk, FACTORED, FACTORED, FACTORED)            /* large results, rows by rows */         \
+    PASS(chunk, FACTORED, FACTORED, FACTORED)            /* large results in chunks of rows */     \
     PASS(microbatch, FACTORED, FACTORED, FACTORED)       /* the loop over micro-batches */         \
     PASS(stage, FACTORED, FACTORED, FACTORED)            /* pipeline templates, stages */          \
     PASS(recompute, FACTORED, FACTORED, FACTORED)        /* activation checkpointing */            \

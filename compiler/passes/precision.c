@@ -92,7 +92,7 @@ static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, c
     return op->results[0];
 }
 
-/* Returns a conversion's result for another user. Clears the conversion's layer if it differs. */
+/* Returns a conversion for another user; clears the conversion's layer if the user's is another. */
 static Value *shared(Arena *arena, Value *value, const Op *user) {
     if (!layer_same(value->def->source->layer, user->source->layer))
         op_change_source(arena, value->def)->layer = NULL;

@@ -63,8 +63,7 @@ static Values distinct_values(Arena *arena, const Module *module) {
 
 typedef Array(int64_t) Words;
 
-/* Returns the equivalence class of devices of class `before` whose pieces have the region's shape:
- * an address that stands for the class. */
+/* Returns the class (a unique address) of devices of class `before` with pieces of this shape. */
 static const void *refined_class(Arena *arena, Intern *classes, Words *words, const void *before,
                                  const Region *region) {
     words->count = 0;

@@ -94,8 +94,8 @@ const ScheduleCycle *schedule_cycle(Arena *arena, const StageGraph *graph,
 bool schedule_check(Diag *diag, Position at, const StageGraph *graph, const Schedule *schedule,
                     int64_t microbatches);
 
-/* Prints a schedule as text that schedule_parse reads: for each stage, its rows as phase, visit :
- * micro-batch; forward rows also have / slot, which later phases of the pair share.
+/* Prints a schedule as text that schedule_parse reads: for each stage, its rows as a phase, a visit
+ * and `:MICROBATCH`. Forward rows also have `/SLOT`, the slot of all phases of the pair.
  *
  *     stage 0 slots 2: F0:0/0 F0:1/1 B0:0 W0:0 ...
  */

@@ -58,8 +58,7 @@ static bool come_to(Tokens *tokens, bool (*is)(const Token *)) {
     return true;
 }
 
-/* Sets each row's slot to the slot of the forward row of its visit and micro-batch. Returns false
- * after an error. */
+/* Sets each row's slot to that of its visit's and micro-batch's forward row. False: an error. */
 static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places) {
     for (int i = 0; i < rows->count; i++) {
         ScheduleRow *row = &rows->at[i];

@@ -59,8 +59,8 @@ static inline const ScheduleRow *wait_row(const Waits *waits, int row) {
 /* Returns the edge of a transfer (an event), and writes to *backward whether it goes backward. */
 int wait_edge(const Waits *waits, int transfer, bool *backward);
 
-/* Calls `ends` for each event, in an order in which an event follows those that it waits for.
- * Returns the rows of a deadlock, or NULL when there is none. */
+/* Calls `ends` for each event, with the events that it waits for, which have ended before. Returns
+ * the rows of a deadlock, or NULL when there is none. */
 const ScheduleCycle *
 waits_visit(Arena *arena, const Waits *waits,
             void ends(void *state, int event, const WaitFor *waited, int count), void *state);

@@ -1,5 +1,5 @@
-/* Prefetch under `zero 3` (FSDP): finds where the all-gather of a layer's parameters begins, so that
- * it overlaps with the preceding layer (collective_order.h). */
+/* Prefetch under `zero 3` (FSDP): finds where the all-gather of a layer's parameters begins, to
+ * overlap with the preceding layer (collective_order.h). */
 #include "ir/analysis/collective_order.h"
 
 #include "ir/analysis/phases.h"

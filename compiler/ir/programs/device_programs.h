@@ -28,7 +28,7 @@ typedef struct Role {
     int64_t arena_bytes; // size of the arena; parameters and states lie elsewhere, in the session
     int64_t *offset;     // by value id: offset in the arena or a slot (see `kept`); -1: in neither
                          // (parameters, states, inputs, values that share another's storage)
-    int64_t *scratch;    // by op index: a conversion's scratch space in the arena (a message's: in a slot), or -1
+    int64_t *scratch;    // by op index: a conversion's scratch offset in the arena or slot, or -1
     int64_t slot_bytes;  // size of a slot, for values that a micro-batch keeps between phases; 0:
                          // all values lie in the arena
     bool *kept;          // by value id: its offset is into a slot, not into the arena

@@ -17,8 +17,8 @@ bool ir_verify(Module *module);
 bool ir_verify_text(Module *module, Position at);
 bool ir_verify_op(Module *module, const Op *op, Position at);
 
-/* Checks a layout that fits the value's shape: it must be on the strategy's devices and have no view,
- * and for parameters, states and inputs no pending reduction. Returns false after an error at `at`. */
+/* Checks a layout that fits the value's shape: its devices are the strategy's, it has no view, and
+ * parameters, states and inputs have no pending reduction. Returns false after an error at `at`. */
 bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at);
 
 /* ---- shared by verify.c and storage.c ---- */

@@ -112,7 +112,7 @@ static bool dim_along(const BoundAccess *access, int factor, int *dim) {
     return true;
 }
 
-/* Sets region->factor, the bound factor that is cut, of an operator: the factor of the rows of all
+/* Sets region->factor of an operator to the bound factor that is cut: the factor of the rows of all
  * operands that depend on the product. Returns false if these factors differ. */
 static bool find_factor(Chunked *region, const Op *op) {
     int found = -1;

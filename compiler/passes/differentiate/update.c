@@ -77,8 +77,7 @@ static void update_params(Differentiator *diff) {
     }
 }
 
-/* Returns whether an operator is a placeholder (ir/builtin.h). If so, writes to *value the value
- * that replaces its result, NULL if there is none. */
+/* Returns whether an operator is a placeholder (ir/builtin.h); sets *value to what replaces it. */
 static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op,
                        Value **value) {
     const Parameter *param =

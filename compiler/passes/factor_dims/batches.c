@@ -75,7 +75,7 @@ static void find_atom(Batches *batches, int atom, void *data) {
     search->found |= atom == search->atom;
 }
 
-/* Returns the first forward value with the atom that depends on a parameter; NULL: none. */
+/* Returns the first forward value that has the atom and depends on a parameter; NULL: none. */
 static const Value *first_trained(Batches *batches, int atom) {
     const Module *module = batches->module;
     for (int i = 0; i < module->ops.count; i++)
