@@ -15,8 +15,8 @@ typedef struct Module Module;
 typedef struct BuiltinDefs {
     const OpDef *reshard;     // converts its operand to the layout of its result
     const OpDef *accumulate;  // made by pass microbatch; NULL: the batch runs as a whole
-    const OpDef *local_part;  // made by passes microbatch and stage: the rows of a micro-batch,
-                              // or the elements of a stage
+    const OpDef *local_part;  // made by pass microbatch, inserted by pass stage, too: the rows of
+                              // a micro-batch, or the elements of a stage
     const OpDef *stage_union; // made by pass stage: each operand lies on the devices of its stage
     const OpDef *collect;     // made by pass microbatch
 } BuiltinDefs;

@@ -6,8 +6,8 @@
  * allocates the new storage, all tensors of the batch move by one plan, and the device frees the
  * old storage. So a device needs little more memory than under the larger strategy. Each sender
  * sends a receiver one message a round. A tensor with equal layouts is in no batch: its storage is
- * kept. Elements that a device has are not sent to it. Of several devices with an element, the one
- * that sends the fewest bytes sends it (reshard_plan_messages). */
+ * kept. Elements that a device has are not sent to it. If several devices have an element, the
+ * sender is chosen so that devices send even shares (reshard_plan_messages). */
 #pragma once
 
 #include "ir/unit.h"

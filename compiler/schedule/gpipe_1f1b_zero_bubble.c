@@ -272,7 +272,7 @@ static void leave_slot(FreeSlots *slots, int slot) {
     slots->ring[(slots->first + slots->count++) % slots->room] = slot;
 }
 
-/* Writes a stage's rows, with slots, to `rows`. Returns the number of slots, at least slot_count. */
+/* Writes a stage's rows with slots to `rows`. Returns the number of slots, at least slot_count. */
 static int give_slots(const Maker *maker, const StageState *stage, int slot_count,
                       ScheduleRow *rows) {
     int *slot_of =

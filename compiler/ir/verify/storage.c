@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-/* An interval of the arena; its owner is the value that it stores, NULL for scratch space. */
+/* An interval of the arena; its owner is the value whose storage it is, NULL for scratch space. */
 typedef struct Stretch {
     int64_t lo, hi;
     const Value *owner;

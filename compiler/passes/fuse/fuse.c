@@ -47,7 +47,7 @@ static bool is_joined(const Fuse *fuse, const Op *op) {
 }
 
 /* Returns whether two operators may be fused with regard to recomputation. A recomputed operator
- * must give the same bits, so it is fused with copies of the operators that its original is. */
+ * must give the same bits, so it is fused with the copies of the operators in its original's group. */
 static bool run_alike(const Fuse *fuse, const Op *a, const Op *b) {
     if (!a->source->recomputes || !b->source->recomputes)
         return a->source->recomputes == b->source->recomputes;
@@ -103,7 +103,7 @@ static void find_groups(Fuse *fuse) {
     fuse->visited = arena_array(fuse->arena, int, module->ops.count);
     for (int i = 0; i < module->ops.count; i++)
         fuse->group[i] = group_of_op(fuse, module->ops.at[i]);
-    // groups grow from makers to readers, then among readers of one value, then as epilogues
+    // groups grow from makers to readers, among readers of one value, then by products' epilogues
     for (int i = 0; i < module->ops.count; i++) join_makers(fuse, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) join_siblings(fuse, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) join_product(fuse, module->ops.at[i]);

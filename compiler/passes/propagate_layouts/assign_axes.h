@@ -7,7 +7,7 @@
  *     tp: ffn, by price: tp cuts w along ffn already, so no conversion is needed
  *
  * Split rules come first, in their order, where the operator's rule allows the cut. The price
- * decides about all other axes (price.h). Such an axis cuts a factor by which an operand is already
+ * decides about all other axes (price.c). Such an axis cuts a factor by which an operand is already
  * cut, passes partial sums through a linear operator, or leaves the operator whole. */
 #pragma once
 

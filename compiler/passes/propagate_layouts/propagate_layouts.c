@@ -279,7 +279,7 @@ static void propagate_op(Propagation *propagation, Op *op) {
     Assignment assignment = assignment_of(propagation, op);
     if (assignment.ring_axes && propagate_ring(propagation, op, &assignment)) return;
     assignment.ring_axes = 0;
-    // constraints of the source pass from operands to results
+    // pass constraints of the source from operands to results
     for (int k = 0; k < op->operand_count; k++)
         propagate_user_constraints(propagation, op, k, op->results, &assignment);
     // convert operands

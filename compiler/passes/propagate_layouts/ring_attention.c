@@ -8,8 +8,8 @@
  *     after     k1 = reshard(k); y0 = attention(q, k, v)
  *               k2 = reshard(k1); y1 = attention(q, k1, v1); m1 = merge(y0, y1) ...
  *
- * A zigzag split (layout/zigzag.h) gives each device an early and a late piece
- * of the sequence, which balances the work of causal attention.
+ * A zigzag split (layout/zigzag.h) gives each device an early and a late piece of the sequence,
+ * which balances the work of causal attention.
  *
  * An axis cuts a factor of the operator (queries), and operands arrive cut by the same axis along
  * another factor (keys). The layouts of ring steps differ only in their devices. Results without

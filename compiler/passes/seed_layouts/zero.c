@@ -4,8 +4,8 @@
  *
  * Every axis that replicates the parameter cuts the states, along one dimension. For gradients
  * (level 2) see propagate_layouts.c (kept_layout, reduce_gradients), for parameters (level 3)
- * seed_layouts.c (place_parameter). By these layouts, gradients have a reduce-scatter or an
- * all-reduce (reshard/reduce/reduce.h). */
+ * seed_layouts.c (place_parameter). These layouts decide whether a gradient has a reduce-scatter or
+ * an all-reduce (reshard/reduce/reduce.h). */
 #include "passes/seed_layouts/seed_layouts.h"
 
 #include <string.h>

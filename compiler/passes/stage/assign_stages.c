@@ -23,7 +23,7 @@ static bool is_forward(const Op *op) {
     return loop_repeats(op->loop) && op->section == SECTION_FORWARD;
 }
 
-/* Returns the number of a layer in the order in which the model runs them; -1: unknown. */
+/* Returns the number of a layer in the order in which the model runs layers; -1: unknown. */
 static int layer_number(const Staging *staging, const Layer *layer) {
     for (int i = 0; layer && i < staging->layers.count; i++)
         if (staging->layers.at[i] == layer || layer_same(staging->layers.at[i], layer)) return i;
@@ -170,8 +170,8 @@ static VisitEdges find_edges(Staging *staging) {
     return edges;
 }
 
-/* Joins two visits of a stage if data flows between them only directly. Stores the visits of the
- * template. Returns false if visits run against the data flow. */
+/* Joins two visits of a stage if data flows between them, but not through a third visit. Stores the
+ * template's visits. Returns false if visits run against the data flow. */
 static bool settle_visits(Staging *staging) {
     Module *module = staging->module;
     VisitEdges edges = find_edges(staging);
