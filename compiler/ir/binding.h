@@ -1,4 +1,4 @@
-/* Bindings: the factors of a rule on the dimensions of one call's tensors.
+/* Bindings: which factors of a rule the dimensions of one call's tensors are.
  *
  *     y[b.., o] = x[b.., i] * w[o, i]        x: f32[8, 16, 64], w: f32[32, 64]
  *

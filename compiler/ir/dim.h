@@ -11,7 +11,7 @@ typedef struct DimName {
     int part;
 } DimName;
 
-/* A dimension's names: none, one, or, before pass factor_dims, one for each factor of a reshape. */
+/* A dimension's names: none, one, or, before pass factor_dims, one for each factor in a reshape. */
 typedef struct Dim {
     int count;
     const DimName *names;

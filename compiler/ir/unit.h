@@ -20,7 +20,7 @@ typedef struct UnitFile {
 } UnitFile;
 
 /* A module's model, evaluated with the padding lengths of one pipeline. The variant goes through
- * the passes before pass stage, as the module does; pass stage takes its shapes. */
+ * the passes before pass stage, as the module does; pass stage copies shapes from it. */
 typedef struct LengthVariant {
     Module *module;          // NULL: the pipeline has the strategy's lengths
     const Type *input_types; // types of its inputs, as the source declares them

@@ -47,7 +47,7 @@ static bool is_joined(const Fuse *fuse, const Op *op) {
 }
 
 /* Returns whether two operators may be fused with regard to recomputation. A recomputed operator
- * must give the same bits, so it is fused with the copies of the operators in its original's group. */
+ * must give the same bits, so it is fused with copies of the operators of its original's group. */
 static bool run_alike(const Fuse *fuse, const Op *a, const Op *b) {
     if (!a->source->recomputes || !b->source->recomputes)
         return a->source->recomputes == b->source->recomputes;

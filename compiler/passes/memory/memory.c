@@ -216,8 +216,8 @@ static void share_op(Memory *memory, Op *op) {
     else if (!op_gathers(module, op)) share_body(memory, op);
 }
 
-/* Gives a new value the storage of the old value, if the old value's last reader runs before the new
- * value's maker. Does nothing if the optimizer's operator gave the new value a storage. */
+/* Gives a new value the storage of the old value, if the old value's last reader runs before the
+ * new value's maker. Does nothing if the optimizer's operator gave the new value a storage. */
 static void share_update(Memory *memory, const Value *old, Value *made) {
     if (made && made != old && made->def && !made->storage &&
         memory->last[old->id] < made->def->index)

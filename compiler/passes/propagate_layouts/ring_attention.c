@@ -187,8 +187,8 @@ static bool joins_pieces(const Round *round, const Op *joiner, const int *result
     return true;
 }
 
-/* Makes the operator that joins some results; its operands are placeholders. Returns false if its
- * rule does not fit the results. */
+/* Makes the operator that joins some results, on operands that its clones replace. Returns false if
+ * its rule does not fit the results. */
 static bool add_joiner(Round *round, const OpDef *def, const int *result, int count) {
     Module *module = round->propagation->module;
     Value *operands[2 * IR_MAX_RESULTS], whole[IR_MAX_RESULTS];
