@@ -191,5 +191,5 @@ Intern *module_equivalent_devices(Module *module);
 /* Returns whether two layouts that outlive the module are equal (layout_equal), memoized. */
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type);
 
-/* Returns layout_shard_replicas of a layout, memoized; layouts that differ in devices share it. */
+/* Returns layout_shard_replicas of a layout, computed once for layouts that differ in devices. */
 const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type);

@@ -57,7 +57,7 @@ void hoist_casts(Fuse *fuse);
 /* Makes the group of one operator; NULL: it cannot be fused. */
 FuseGroup *group_of_op(Fuse *fuse, Op *op);
 
-/* Joins two groups, one of which makes `value` or both read it. NULL: they cannot be one group. */
+/* Joins two groups: one makes `value` and one reads it, or both read it. NULL: they do not fit. */
 FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value);
 
 /* Makes the group of a product and its epilogue (clause `epilogue`); NULL: there can be none. */

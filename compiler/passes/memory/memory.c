@@ -172,7 +172,7 @@ static void share_inplace(Memory *memory, Op *op) {
     }
 }
 
-/* Returns whether a value has one reader and, if it is a `union`, so has each operand of that. */
+/* Returns whether a value has one reader and, if it is a `union`, so has each of its operands. */
 static bool reads_alone(const Memory *memory, const Value *value) {
     const Op *def = value->def;
     for (int k = 0; def->def == memory->module->builtin->stage_union && k < def->operand_count; k++)

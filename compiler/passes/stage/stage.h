@@ -33,7 +33,7 @@ typedef struct Staging {
     Placement *placement; // placement of the layers in the template
     int *visit;           // by op index: its visit in the template; -1: outside of the loop
     Value **copy;         // by value id: its copy in the template, for values that the loop makes
-    Value **held;    // at stage * values + value id: its copy there, if the loop only reads it
+    Value **held;    // at stage * values + value id: the stage's copy, if the loop only reads it
     Handed **handed; // by value id, for values that the loop makes: copies of the value in visits;
                      // the copies of each stage begin with the first visit that has the value
     Summands *summands; // by value id: for values that are read after the loop, the contributions
