@@ -233,8 +233,8 @@ static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph
 /* The free slots of a stage, a ring in which the slot that has been free longest comes first. */
 typedef struct FreeSlots {
     int *ring, room, first, count; // ring of `room` entries: `count` free slots from `first` on
-    int *last;      // by slot: the last micro-batch that used the slot; -1: none
-    int slot_count; // number of slots of the stage
+    int *last;                     // by slot: the last micro-batch that used the slot; -1: none
+    int slot_count;                // number of slots of the stage
 } FreeSlots;
 
 static FreeSlots free_slots(Arena *arena, int slot_count, int room) {

@@ -35,7 +35,7 @@ typedef struct StageGraph {
     const int *stage_of; // by visit: its stage
     int edge_count;
     const int (*edge)[2]; // from visit edge[e][0] to visit edge[e][1]
-    bool trains; // false: visits have only forward phases
+    bool trains;          // false: visits have only forward phases
 } StageGraph;
 
 typedef struct Schedule {

@@ -36,9 +36,9 @@ typedef struct Classes {
     int *first_atom;           // by class (root node): its first atom
     int *atom_count;           // by class: number of its atoms
     int atom_total;
-    int *atom_parent;   // union-find forest over atoms
-    int64_t batch_rows; // extent of the batch dimension; 0: no input has a batch
-    int micro_atom;     // the atom that micro-batches cut; -1: none
+    int *atom_parent;     // union-find forest over atoms
+    int64_t batch_rows;   // extent of the batch dimension; 0: no input has a batch
+    int micro_atom;       // the atom that micro-batches cut; -1: none
     int64_t *atom_extent; // by atom
 } Classes;
 

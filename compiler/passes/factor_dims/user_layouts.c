@@ -16,7 +16,7 @@ typedef struct Reader {
 typedef struct Match {
     bool fits, gone; // consists of whole new dimensions; has no new dimension
     int dim;         // its first new dimension
-    int64_t extent; // extent of the written dimension
+    int64_t extent;  // extent of the written dimension
 } Match;
 
 /* Returns the state on the first new dimension of dimension `number`; `dup` if there is none. */

@@ -64,10 +64,10 @@ typedef struct Assigner {
  * `ring_factor`, of tensors that have it, in ring steps, one for each piece (ring_attention.c). */
 typedef struct Assignment {
     int factor[MESH_MOST];
-    bool zigzag[MESH_MOST]; // a zigzag split
+    bool zigzag[MESH_MOST];            // a zigzag split
     int order[MESH_MOST], order_count; // the axes that cut factors, the major ones first
-    int ring_factor;    // a bound factor; ASSIGN_NONE: no ring steps
-    uint32_t ring_axes; // bit a: pieces move along axis a
+    int ring_factor;                   // a bound factor; ASSIGN_NONE: no ring steps
+    uint32_t ring_axes;                // bit a: pieces move along axis a
 } Assignment;
 
 /* Returns the assignment of an operator. `versions` has the versions of each operand; NULL: absent.
