@@ -1,11 +1,10 @@
 /* The analysis cache of a module: memoized results of functions of its IR. The functions named
  * beside each table make and read it; nothing else does.
  *
- *     value_region(module, value, 3)     computes the regions of the value's layout and type
- *     value_region(module, value, 5)     finds them in cache->regions
+ *     value_region(module, value, 3)     computes the regions of all devices, for layout and type
+ *     value_region(module, value, 5)     finds the region of device 5 in cache->regions
  *
- * The cache is no part of the IR: text that is printed and parsed again begins with an empty one.
- */
+ * The cache is no part of the IR: printed text that is parsed again begins with an empty one. */
 #pragma once
 
 #include "support/intern.h"

@@ -1,4 +1,4 @@
-/* Bindings: the factors of a rule on the dimensions of one call's tensors.
+/* Bindings: which factors of a rule the dimensions of one call's tensors are.
  *
  *     y[b.., o] = x[b.., i] * w[o, i]        x: f32[8, 16, 64], w: f32[32, 64]
  *
@@ -16,16 +16,15 @@ enum { IR_MAX_FACTORS = 32, IR_MAX_OPERANDS = 64 }; // most bound factors and op
  * Pass factor_dims splits bound factors until each dimension of a tensor is one bound factor. */
 typedef struct BoundFactor {
     int factor;     // index into the rule's factors
-    int64_t extent; // global
+    int64_t extent; // global: of the whole tensor, not of a device's piece
 } BoundFactor;
 typedef struct BoundDim {
     int count;          // number of merged factors; 1 after pass factor_dims
     const int *factors; // indices of bound factors, the major one first
-    int written; // index of the kernel's dimension that contains this one; several dimensions may
-                 // be parts of one that the kernel sees
+    int written; // index of the kernel's dimension that contains this one, perhaps beside others
 } BoundDim;
 typedef struct BoundAccess {
-    int access;       // index into the rule's operands or results; variadic tensors share it
+    int access;       // index into the rule's operands or results; equal for variadic tensors
     int rank;         // 0, and `dims` is NULL, for an absent operand
     int written_rank; // number of dimensions that the kernel sees; those of extent 1 have no entry
                       // in `dims` after pass factor_dims

@@ -13,16 +13,16 @@ typedef struct Module Module;
 
 /* The built-in operators of a module; all but `reshard` are NULL until a pass makes them. */
 typedef struct BuiltinDefs {
-    const OpDef *reshard;     // the layout of the result says what it converts to
-    const OpDef *accumulate;  // pass microbatch; NULL: the batch runs as a whole
-    const OpDef *local_part;  // passes microbatch and stage: the rows of a micro-batch, or the
-                              // elements of a stage
-    const OpDef *stage_union; // pass stage: each operand is on the devices of its stage
-    const OpDef *collect;     // pass microbatch
+    const OpDef *reshard;     // converts its operand to the layout of its result
+    const OpDef *accumulate;  // made by pass microbatch; NULL: the batch runs as a whole
+    const OpDef *local_part;  // made by pass microbatch, inserted by pass stage, too: the rows of
+                              // a micro-batch, or the elements of a stage
+    const OpDef *stage_union; // made by pass stage: each operand lies on the devices of its stage
+    const OpDef *collect;     // made by pass microbatch
 } BuiltinDefs;
 
-/* Stand-ins for operands of an optimizer's rule that pass differentiate makes. Before that pass, an
- * operator on the parameter takes the place of each such operand. */
+/* Operators that stand for operands of an optimizer's rule until pass differentiate makes these
+ * operands. A placeholder reads the parameter. */
 typedef enum OptimizerPlaceholder {
     PLACEHOLDER_GRADIENT, // the parameter's gradient
     PLACEHOLDER_NORM,     // the square of the norm of all gradients together

@@ -11,7 +11,7 @@ typedef struct DimName {
     int part;
 } DimName;
 
-/* A dimension's names: none, one, or, before pass factor_dims, one for each factor of a reshape. */
+/* A dimension's names: none, one, or, before pass factor_dims, one for each factor in a reshape. */
 typedef struct Dim {
     int count;
     const DimName *names;
@@ -22,7 +22,7 @@ static inline bool dim_equal(DimName a, DimName b) {
     return a.name && b.name && a.part == b.part && !strcmp(a.name, b.name);
 }
 
-/* Returns the name of dimension d after pass factor_dims; empty if none, or `dims` is NULL. */
+/* Returns the name of dimension d after pass factor_dims. Its `name` is NULL if there is none. */
 static inline DimName dim_name(const Dim *dims, int d) {
     return dims && dims[d].count ? dims[d].names[0] : (DimName){0};
 }

@@ -25,7 +25,7 @@ typedef struct Axis {
 typedef struct MeshRule {
     DimName dim;
     int axis;
-    bool zigzag; // position k of n has pieces k and 2n-1-k of 2n
+    bool zigzag; // position k of n on the axis has pieces k and 2n-1-k of 2n
     Position at;
 } MeshRule;
 

@@ -1,5 +1,4 @@
-/* Builds and changes the IR: values, operators, types; equal calls share bindings. bind/bind.c puts
- * rules on shapes. */
+/* Builds and changes the IR: values, operators, types. Equal calls share bindings (bind/bind.c). */
 #include "ir/module.h"
 #include "ir/analysis_cache.h"
 
@@ -164,7 +163,7 @@ static void append(Text *key, const void *bytes, size_t size) {
     if (size) text_append(key, bytes, size);
 }
 
-/* Writes everything that the binding of a call depends on, as bytes. */
+/* Writes to *key, as bytes, everything that the binding of a call depends on. */
 static void write_key(Text *key, const OpCall *call) {
     key->length = 0;
     append(key, &call->def, sizeof call->def);
@@ -417,7 +416,7 @@ bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type
     return *known == EQUAL;
 }
 
-/* Returns the slot of a layout in the memoization cache. Slots move when the cache grows. */
+/* Returns a layout's entry in the memoization cache. Entries move when the cache grows. */
 static const Layout **spread_slot(Module *module, const Layout *layout, Type type) {
     if (!module->cache->sharded_replicas)
         module->cache->sharded_replicas = intern_create(module->arena);

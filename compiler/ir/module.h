@@ -27,7 +27,7 @@ typedef struct Parameter {
     const char *shape; // as declared: "(3, 4)"
     InitKind init;
     double a;        // the constant, the standard deviation, or the bound of the interval [-a, a)
-    bool no_decay;   // the optimizer does not decay it
+    bool no_decay;   // the optimizer applies no weight decay to it
     bool frozen;     // the optimizer does not update it
     bool state;      // a frozen value that the model may assign, such as a running mean
     bool kept;       // the parameter is a state of an optimizer's rule
@@ -42,7 +42,7 @@ typedef struct Parameter {
 typedef struct ParamGroup {
     const char *names;         // the pattern that their names match; NULL: all other parameters
     const char *function;      // C name of the optimizer's operator or rule
-    const char *after;         // C name of the function that runs after it; NULL: none
+    const char *after;         // C name of the function that runs after `function`; NULL: none
     const char *function_name; // name of `function` for ht_image; NULL: its address is used
     const char *after_name;    // name of `after` for ht_image; NULL: its address is used
 } ParamGroup;
@@ -134,7 +134,7 @@ typedef struct OpCall {
  * not match the rule, too few operands). */
 Op *ir_op(Module *module, const OpCall *call, Position at);
 
-/* Makes an operator with the place of `like` (op_take_place). A failure to bind is a bug. */
+/* Makes an operator in the place of `like` (op_take_place). Aborts if the rule does not bind. */
 Op *ir_op_like(Module *module, const OpCall *call, const Op *like);
 
 /* Copies an operator, with other operands (op->operand_count entries, of the same types). Makes new
@@ -142,7 +142,7 @@ Op *ir_op_like(Module *module, const OpCall *call, const Op *like);
 Op *ir_clone(Module *module, const Op *op, Value *const *operands);
 
 /* Binds the rule of a call to its operands. Writes the results' types to `types`
- * (rule->result_count). Returns NULL after it reported an error; `diag` NULL: reports none. */
+ * (rule->result_count). Returns NULL after an error, which is reported unless `diag` is NULL. */
 const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpCall *call, Type *types);
 
 /* Binds an operator again after its operands' element types changed; sets its results' types. */
@@ -167,7 +167,7 @@ void ir_number(Module *module);
  * Adds `def` if there is none, under a numbered name if its name is taken. */
 const OpDef *module_def(Module *module, const OpDef *def);
 
-/* Return the input, the parameter or the known operator of a name; NULL: there is none. */
+/* Return the input, the parameter or the operator definition with a name; NULL if there is none. */
 Value *module_input(const Module *module, const char *name);
 const Parameter *module_param(const Module *module, const char *name);
 const OpDef *module_def_named(const Module *module, const char *name);
@@ -191,5 +191,5 @@ Intern *module_equivalent_devices(Module *module);
 /* Returns whether two layouts that outlive the module are equal (layout_equal), memoized. */
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type);
 
-/* Returns layout_shard_replicas of a layout, memoized for layouts that differ in devices alone. */
+/* Returns layout_shard_replicas of a layout, computed once for layouts that differ in devices. */
 const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type);

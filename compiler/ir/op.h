@@ -18,7 +18,7 @@ typedef struct Module Module;
 typedef struct Function Function;
 typedef struct Layer Layer; // strategy/strategy.h
 
-/* The position of an operator around the loop over micro-batches (gradient accumulation). */
+/* When an operator runs, relative to the loop over micro-batches (gradient accumulation). */
 typedef enum LoopPosition {
     LOOP_BEFORE, // once, before the loop; all operators if the step has no loop
     LOOP_EACH,   // with each micro-batch
@@ -42,10 +42,10 @@ struct Frame {
 
 /* The provenance of an operator. Operators share it; op_change_source makes a private copy. */
 typedef struct OpSource {
-    int op;             // number of the model's operator that this runs or differentiates; -1: none
+    int op;             // number of the model's operator that Op runs or differentiates; -1: none
     const char *scope;  // "h3": ht_scope's path; NULL: none
     const Layer *layer; // from the pragma `layer`; NULL: none
-    int recompute;      // number, from 1, of the run of a `recompute` statement; 0: none
+    int recompute;      // number, from 1, of the execution of a `recompute` statement; 0: none
     const Frame *frames;
     const Position *fused_at; // positions of the operators that pass fuse joined to this one
     int fused_count;
@@ -94,7 +94,7 @@ struct Function {
     Array(Value *) returns;
 };
 
-extern const OpSource op_no_source; // source of an operator without a place in the source
+extern const OpSource op_no_source; // provenance of an operator that is not in the source
 
 /* Gives an operator a private copy of its source, and returns the copy for the caller to change. */
 OpSource *op_change_source(Arena *arena, Op *op);
@@ -111,14 +111,14 @@ static inline Op op_place_at(Position at) {
 /* Returns the element type that the rule gives a result. `arena` is scratch. */
 DType op_result_dtype(Arena *arena, const Op *op, int result);
 
-/* Writes the element type that the rule fixes for an operand; false: the rule leaves it open. */
+/* Writes to *dtype the type that the rule fixes for an operand; returns false if it fixes none. */
 bool op_operand_dtype(Arena *arena, const Op *op, int operand, DType *dtype);
 
 /* Returns the extent over which an operator runs along a bound factor. It is less than the factor's
  * extent where the tensors have the rows of a micro-batch, or the padding length of a pipeline. */
 int64_t op_extent(const Op *op, int factor);
 
-/* Returns the value of attribute `attr` of a call, which is no shape, as a number in a rule's text.
+/* Returns the value of a call's attribute `attr` (not a shape) as a number in a rule's text.
  *
  *     ht_scale(x, 0.5)  with the rule  y[i..] = x[i..] * by    ->    y[i..] = x[i..] * 0.5f
  */

@@ -32,7 +32,7 @@ typedef struct Body {
                      // batch's tensors; bindings have the extents of the padded batch
     int first_stage, stage_count; // range of PipelineTemplates.stages
     int visit_count;
-    const int *visit_stage; // by visit, in forward order: its stage, relative to first_stage
+    const int *visit_stage; // stage of each visit, in forward order, relative to first_stage
 } Body;
 
 /* A pipeline of the strategy. */
@@ -45,7 +45,7 @@ typedef struct PipelineRun {
 } PipelineRun;
 
 typedef struct PipelineTemplates {
-    int64_t row_unit; // rows that stay together; the batch's first dimension counts such groups
+    int64_t row_unit; // rows that are never parted; the batch's first dimension counts such units
     Array(TemplateStage) stages;
     Array(Body) at;
     Array(PipelineRun) runs;

@@ -16,7 +16,7 @@ enum {
 typedef struct Type {
     DType dtype;
     int rank;
-    const int64_t *extent; // global
+    const int64_t *extent; // global: of the whole tensor, not of a device's piece
 } Type;
 
 Shape type_shape(Type type);

@@ -20,7 +20,7 @@ typedef struct UnitFile {
 } UnitFile;
 
 /* A module's model, evaluated with the padding lengths of one pipeline. The variant goes through
- * the passes before pass stage, as the module does; pass stage takes its shapes. */
+ * the passes before pass stage, as the module does; pass stage copies shapes from it. */
 typedef struct LengthVariant {
     Module *module;          // NULL: the pipeline has the strategy's lengths
     const Type *input_types; // types of its inputs, as the source declares them
@@ -36,9 +36,9 @@ typedef struct ModuleLinks {
 } ModuleLinks;
 
 typedef enum NumberKind { NUMBER_SIGNED, NUMBER_UNSIGNED, NUMBER_FLOATING } NumberKind;
-/* Numbers that evaluating the model read from a variable of static storage, in a row. The program
- * may change the variable before it runs. The compiled program compares the variable with these
- * numbers, and stops if they differ. */
+/* Consecutive numbers that the compiler read from a variable of static storage to evaluate the
+ * model. The program may change the variable before it runs the model, so the compiled program
+ * compares the variable with these numbers, and stops if they differ. */
 typedef struct CapturedGlobal {
     const char *name;     // "seq"; for elements of an array the array's name: "grid.sizes"
     const char *variable; // the variable at file scope that holds the numbers
@@ -70,8 +70,7 @@ typedef struct Unit {
     Array(const char *) absent;  // functions and variables that its models need and no file defines
                                  // yet; if there are any, the unit has no modules
     bool linked;                 // its models need other sources
-    const struct Migrations *migrations; // between its strategies (migration/migration.h); NULL
-                                         // before its modules have roles
+    const struct Migrations *migrations; // between strategies; NULL before modules have roles
 } Unit;
 
 /* Returns the number of ranks that the unit's program needs: that of its largest strategy. */

@@ -44,7 +44,7 @@ typedef enum MicroKind {
 
 typedef struct Micro {
     MicroKind kind;
-    int dim; // MICRO_ROWS: the dimension that the rows cut; else 0
+    int dim; // MICRO_ROWS: the dimension that micro-batches cut; else 0
 } Micro;
 
 static inline bool micro_equal(Micro a, Micro b) { return a.kind == b.kind && a.dim == b.dim; }
@@ -66,8 +66,7 @@ struct Value {
     Op *def;                // VALUE_RESULT: the operator that computes it
     int index;              // among the results of `def`, the parameters, the inputs or the states
     Position at;
-    const double *padding; // inputs: the number that fills padding elements; NULL: none. Not
-                           // part of the text form
+    const double *padding; // inputs: value of padding elements; NULL: none; not in the text form
 };
 
 /* Returns whether each micro-batch has some rows of dimension d. */

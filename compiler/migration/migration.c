@@ -13,7 +13,7 @@
 /* A position in a shape, and the product of extents since both shapes last ended a dimension. */
 typedef struct Walk {
     Shape shape;
-    int *of, at;
+    int *of, at; // by dimension: the shared shape's dimension that contains it; the position
     int64_t product;
 } Walk;
 
@@ -29,9 +29,9 @@ static void take_ones(Walk *walk, int dim) {
     while (!ended(walk) && walk->shape.extent[walk->at] == 1) step(walk, dim);
 }
 
-/* Returns the finest shape of which both shapes of a tensor are views, which two modules have
- * factored differently. Sets of_a[d] and of_b[d] to the dimension of the result that contains
- * dimension d of `a` and of `b`. No extent may be 0.
+/* Returns the finest shape of which both shapes of a tensor are views; two modules may have
+ * factored its dimensions differently. Sets of_a[d] and of_b[d] to the dimension of the result that
+ * contains dimension d of `a` and of `b`. No extent may be 0.
  *
  *     [8, 6] and [4, 2, 6]   ->   [8, 6]
  *     [6, 4] and [2, 12]     ->   [24]
@@ -55,7 +55,7 @@ static Shape shape_shared(Arena *arena, Shape a, Shape b, int *of_a, int *of_b) 
     return (Shape){rank, extent};
 }
 
-/* Returns a layout of shape `fine` for a coarser shape; of[d]: the dimension that contains d. */
+/* Returns `layout` for a coarser shape, whose dimension of[d] contains dimension d of `fine`. */
 static const Layout *layout_coarse(Arena *arena, const Layout *layout, Shape fine, const int *of) {
     Layout *coarse = arena_copy(arena, layout, sizeof *layout);
     Shape view = layout_view(layout, fine);
@@ -186,8 +186,8 @@ static const MigrationPlan *plan_for(TensorMove *move, const Conversion *convers
 
 /* ---- batches ---- */
 
-/* Returns by how many bytes some device would exceed its storage before the migration, if the
- * current batch took one more tensor of a kind. The largest number of any device counts. */
+/* Returns the most bytes by which a device would exceed its storage before the migration, if the
+ * current batch took one more tensor of a kind. */
 static int64_t level_with(const TensorMove *move, const MoveKind *kind) {
     int64_t most = INT64_MIN;
     for (int d = 0; d < move->device_count; d++) {

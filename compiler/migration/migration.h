@@ -6,8 +6,8 @@
  * allocates the new storage, all tensors of the batch move by one plan, and the device frees the
  * old storage. So a device needs little more memory than under the larger strategy. Each sender
  * sends a receiver one message a round. A tensor with equal layouts is in no batch: its storage is
- * kept. Elements that a device has are not sent to it. Of several devices with an element, the one
- * with the fewest bytes sends it (reshard_plan_messages). */
+ * kept. Elements that a device has are not sent to it. If several devices have an element, the
+ * sender is chosen so that devices send even shares (reshard_plan_messages). */
 #pragma once
 
 #include "ir/unit.h"
@@ -16,8 +16,8 @@
 /* Most bytes of new storage that a batch has on one device. A batch of one tensor may have more. */
 enum { MIGRATION_WINDOW = 64 << 20 };
 
-/* A tensor by its slots under the two strategies. Emitted code numbers the parameters first, then
- * the optimizer states of each parameter one after another. */
+/* A tensor's numbers under the two strategies. Emitted code numbers the parameters first, then the
+ * optimizer states of each parameter one after another. */
 typedef struct MigratedTensor {
     int from, to;
 } MigratedTensor;
@@ -45,8 +45,8 @@ typedef struct Migrations {
     Array(const Migration *) at;
 } Migrations;
 
-/* Returns the migrations between a unit's strategies, by program, after pass propagate_layouts. */
+/* Returns each program's migrations between the unit's strategies, after pass propagate_layouts. */
 const Migrations *migrations_plan(Arena *arena, const Unit *unit);
 
-/* Reports migrations: bytes, messages, rounds, the most bytes of one sender, seconds (-Rswitch). */
+/* Reports each migration's bytes, messages, rounds, most bytes of a sender, seconds (-Rswitch). */
 void migrations_report(const Migrations *migrations, const Unit *unit);

@@ -20,7 +20,7 @@ typedef struct Tile {
     Module *module;
     Arena *arena;
     int *uses;   // by value id: number of its uses
-    Op **sum_of; // by value id: the sum that reads it, if this is its only use
+    Op **sum_of; // by value id: the sum that is the value's only use; NULL: none
 } Tile;
 
 typedef Array(Op *) Pieces;
@@ -125,7 +125,7 @@ void pass_concat_slice_gradients(Module *module, const PassContext *context) {
     tile.uses = arena_array(tile.arena, int, module->next_id);
     tile.sum_of = arena_array(tile.arena, Op *, module->next_id);
     find_uses(&tile);
-    // for each whole sum: collect its pieces, sort them, and replace it if they fill the tensor
+    // for each sum inside no other: collect and sort its pieces, replace it if they fill the tensor
     for (int i = 0; i < module->ops.count; i++) {
         const Op *sum = module->ops.at[i];
         Pieces pieces = {0};

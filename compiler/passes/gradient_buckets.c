@@ -109,7 +109,7 @@ static void find_limit(const Filler *filler, ConversionKind *kind) {
                                                   : GRADIENT_BUCKET_BYTES;
 }
 
-/* Drops unused conversions, renumbers the others, and sets each one's user to the first. */
+/* Drops unused conversions, renumbers the others, and sets the `user` of each to its first op. */
 static void drop_unused(Module *module) {
     int count = 0;
     for (int c = 0; c < module->devices->conversions.count; c++)

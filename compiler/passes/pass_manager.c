@@ -42,7 +42,7 @@ static void dump(const Module *module, const PassOptions *options, const char *p
     fprintf(options->out, "// %s after %s\n%s", module->name, pass, text_bytes(&text));
 }
 
-/* Finds the index of the module's last pass; -1: none. Returns false if it is unknown. */
+/* Writes the index of the module's last pass to *last; -1: none. Returns false if it is unknown. */
 static bool last_pass(const Module *module, int *last) {
     *last = -1;
     for (int p = 0; p < PASS_COUNT && module->last_pass; p++)
@@ -102,7 +102,7 @@ static bool run_variants(const PassRunner *runner, const Module *module, const M
 }
 
 /* Runs a pass over a module, unless it was run before. First runs it over the module that the
- * statement `optimizer` names, which gives layouts. Returns false after errors. */
+ * statement `optimizer` names, whose layouts the pass may need. Returns false after errors. */
 static bool run_linked(const PassRunner *runner, Module *module, const Pass *pass) {
     ModuleLinks *links = unit_links(runner->unit, module);
     int last;
@@ -202,7 +202,7 @@ static const struct FormPart {
              [FORM_SCHEDULED] = {"schedules of its pipelines", "schedule", runs_scheduled},
              [FORM_STORED] = {"storage", "memory", roles_have_storage}};
 
-/* Finds a module's form. Reports an error at `at` and returns false where a part is missing. */
+/* Writes a module's form to *form. Reports an error and returns false if the form lacks a part. */
 static bool find_form(const Module *module, Position at, Form *form) {
     int last;
     if (!last_pass(module, &last)) {

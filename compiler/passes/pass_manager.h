@@ -21,7 +21,7 @@ typedef struct CompileOptions {
 /* The arguments of a pass besides the module. */
 typedef struct PassContext {
     const CompileOptions *options;
-    const ModuleLinks *links; // other programs that it reads
+    const ModuleLinks *links; // other programs that the pass reads
 } PassContext;
 
 typedef struct PassOptions {
@@ -34,8 +34,8 @@ typedef struct PassOptions {
     bool digest;             // set ModuleLinks.digest
 } PassOptions;
 
-/* Runs over every module each pass that the module has not been through. Stops after the first pass
- * that reports errors. Returns whether there were no errors. */
+/* Runs on every module all passes that it has not been through. Stops after the first pass that
+ * reports errors. Returns whether there were no errors. */
 bool passes_run(Unit *unit, const PassOptions *options);
 
 /* Checks that a module read from text has everything that its last pass leaves (Module.last_pass).
@@ -56,7 +56,7 @@ const char *const *pass_names(void);
     PASS(differentiate, MODEL, FACTORED, MODEL)          /* backward and update sections */        \
     PASS(concat_slice_gradients, MODEL, FACTORED, MODEL) /* sums of padded pieces: concat */       \
     PASS(factor_dims, MODEL, FACTORED, FACTORED)         /* dimensions become factors */           \
-    PASS(chunk, FACTORED, FACTORED, FACTORED)            /* large results, rows by rows */         \
+    PASS(chunk, FACTORED, FACTORED, FACTORED)            /* large results in chunks of rows */     \
     PASS(microbatch, FACTORED, FACTORED, FACTORED)       /* the loop over micro-batches */         \
     PASS(stage, FACTORED, FACTORED, FACTORED)            /* pipeline templates, stages */          \
     PASS(recompute, FACTORED, FACTORED, FACTORED)        /* activation checkpointing */            \

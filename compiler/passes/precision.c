@@ -6,7 +6,7 @@
  *     load = product(hot, seat)        f32, because the model asks for both operands
  *     y = product(hot, w)              bf16, because w is a parameter
  *     first = argmax(x)                works on x in f32, because x is an input
- *     z = add(y, x)                    bf16, the type of y, which x takes
+ *     z = add(y, x)                    bf16, the type of y; x is converted
  *
  * A parameter itself stays f32, the master copy of mixed precision; its uses are cast. So gradients
  * of parameters are summed and reduced in f32 (gradient_dtype of differentiate/gradient_rule.c).
@@ -39,7 +39,7 @@ struct Copy {
     Copy *next;
 };
 
-/* The source of a value's elements, which decides its type. */
+/* The origin of a value's elements, which decides the type that the value gets. */
 typedef enum Origin {
     ORIGIN_COMPUTED,
     ORIGIN_NUMBER, // constants of the program
@@ -92,7 +92,7 @@ static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, c
     return op->results[0];
 }
 
-/* Returns a conversion for another user. Clears its layer if the user is in another layer. */
+/* Returns a conversion for another user; clears the conversion's layer if the user's is another. */
 static Value *shared(Arena *arena, Value *value, const Op *user) {
     if (!layer_same(value->def->source->layer, user->source->layer))
         op_change_source(arena, value->def)->layer = NULL;
@@ -114,7 +114,7 @@ static Value *converted(Lowering *lowering, Value *value, DType dtype, const Op 
 
 /* ---- operators ---- */
 
-/* Returns whether the pass may choose the type of operand k: floating point, without `dtype`. */
+/* Returns whether the pass may choose the type of operand k: a float without clause `dtype`. */
 static bool is_open(const Op *op, int k) {
     const Access *access = &op->def->rule->operands[op->binding->operands[k].access];
     return op->operands[k] && access->element.kind == ELEMENT_FOLLOWS &&
@@ -122,7 +122,7 @@ static bool is_open(const Op *op, int k) {
 }
 
 /* Returns whether the operator must work in the types of the source. True if an open operand is not
- * f32 there, or the operator's kernel lacks the program's precision. */
+ * f32 in the source, or the operator's kernel lacks the program's precision. */
 static bool keeps_source(Lowering *lowering, const Op *op) {
     const Rule *rule = op->def->rule;
     for (int k = 0; k < op->operand_count; k++)
@@ -162,7 +162,7 @@ static bool fixes_results(const Op *op) {
     return true;
 }
 
-/* Returns the widest type of the program's precision and operands that take no other one's type. */
+/* Returns the widest of the program's precision and the types of operands that are not pliant. */
 static DType widest_type(Lowering *lowering, const Op *op) {
     DType widest = lowering->module->precision;
     for (int k = 0; k < op->operand_count; k++)

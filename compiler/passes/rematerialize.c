@@ -59,7 +59,7 @@ static bool enlarges(Arena *scratch, const Module *module, const Op *op) {
            same_devices(scratch, from, to);
 }
 
-/* Returns whether an operator is a view of a value that is computed again. */
+/* Returns whether an operator is a view of a value that may be computed again. */
 static bool reshapes(const Op *op, const bool *may) {
     return op->def->rule->kind == RULE_VIEW && op->operands[0]->def &&
            may[op->operands[0]->def->index];

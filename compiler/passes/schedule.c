@@ -1,6 +1,6 @@
 /* Pass schedule: gives each stage the order in which it runs its phases.
  *
- *     schedule 1f1b, two stages, three micro-batches:
+ *     schedule 1f1b, two stages, three micro-batches (a weight gradient follows each B):
  *     stage 0: F0 F1 B0 F2 B1 B2
  *     stage 1: F0 B0 F1 B1 F2 B2
  *

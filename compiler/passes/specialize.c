@@ -1,4 +1,4 @@
-/* Pass specialize: finds roles, devices with pieces of equal shapes, and plans each conversion.
+/* Pass specialize: finds roles (devices with pieces of equal shapes), and plans each conversion.
  *
  *     stage devices(0-3) mesh(tp:4)                  one role
  *     stage devices(0-3) mesh(tp:4 by 3:3:2:2)       two roles: devices 0-1 and 2-3
@@ -63,7 +63,7 @@ static Values distinct_values(Arena *arena, const Module *module) {
 
 typedef Array(int64_t) Words;
 
-/* Returns the class of the devices of class `before` with pieces of this shape, as one pointer. */
+/* Returns the class (a unique address) of devices of class `before` with pieces of this shape. */
 static const void *refined_class(Arena *arena, Intern *classes, Words *words, const void *before,
                                  const Region *region) {
     words->count = 0;
@@ -75,8 +75,8 @@ static const void *refined_class(Arena *arena, Intern *classes, Words *words, co
     return intern(classes, words->at, sizeof *words->at * (size_t)words->count);
 }
 
-/* Refines the classes of devices by the shapes of their pieces. Uses only values that operators of
- * stages make if `staged`, otherwise only all other values. */
+/* Refines the equivalence classes of devices by the shapes of their pieces. If `staged`, uses only
+ * values that operators of stages make, otherwise only all other values. */
 static void refine_classes(Arena *arena, Module *module, const Roles *roles, const Values *values,
                            bool staged, const void **class) {
     Words words = {0};
@@ -94,8 +94,8 @@ static void refine_classes(Arena *arena, Module *module, const Roles *roles, con
     }
 }
 
-/* Returns the class of each device by its index in roles->devices. Devices of the same class (a
- * role) have pieces of equal shapes of all values. */
+/* Returns the equivalence class of each device, by its index in roles->devices. The devices of a
+ * class become a role: of every value they have pieces of equal shapes. */
 static const void **find_classes(Arena *arena, Module *module, const Roles *roles,
                                  const Values *values) {
     const void **standing = arena_array(arena, const void *, roles->device_count),

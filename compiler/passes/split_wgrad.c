@@ -6,14 +6,14 @@
  *
  * Requires: pass rematerialize.
  *
- * Leaves, under zero_bubble: Op.is_wgrad, and operators ordered by phase. A wgrad operator leads
- * only to sums over micro-batches, through operators of its own layer. Conversions, views and
- * additions count in every layer. A message between visits stays in the backward phase at both
- * ends, because schedules have messages only between forward phases and between backward phases. */
+ * Leaves, under zero_bubble: Op.is_wgrad, and operators ordered by phase. A wgrad op's results flow
+ * only into sums over micro-batches, through operators of its own layer, or conversions, views and
+ * additions of any layer. Both ends of a message between visits stay in the backward phase, because
+ * schedules have messages only between forward phases and between backward phases. */
 #include "ir/analysis/phases.h"
 #include "passes/pass_manager.h"
 
-/* The place that needs an operator's results, from the least to the most urgent. */
+/* Where an operator's results are needed, from the least to the most urgent. */
 typedef enum Lead {
     LEAD_SUMS,  // only in sums over micro-batches, through conversions, views and additions
     LEAD_LAYER, // only in such sums, also through operators of its own layer
@@ -36,7 +36,7 @@ static bool is_backward(const Op *op) {
     return op->loop == LOOP_EACH && op->section == SECTION_BACKWARD;
 }
 
-/* Returns the lead of `maker` by a reader; LEAD_LAYER becomes LEAD_OTHER if their layers differ. */
+/* Returns where `reader` needs results of `maker`; LEAD_LAYER becomes LEAD_OTHER between layers. */
 static Lead seen_by(const Weighing *weighing, const Op *maker, const Op *reader) {
     if (!loop_repeats(reader->loop) || op_gathers(weighing->module, reader)) return LEAD_SUMS;
     if (!is_backward(reader) || op_crosses_stages(weighing->module, reader)) return LEAD_OTHER;

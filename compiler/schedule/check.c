@@ -1,4 +1,4 @@
-/* Proves that a schedule has no deadlock, and that slots are not taken twice. */
+/* Proves that a schedule has no deadlock, and that no slot has two users at a time. */
 #include "schedule/wait.h"
 
 static const char *const part_words[] = {"forward", "backward", "weights"};
@@ -112,8 +112,8 @@ static bool taken_error(const Checker *checker, int stage, int row, int visit, i
 }
 
 /* Returns whether slots are exclusive: no two pairs of visit and micro-batch use one at a time, and
- * none passes between visits within a micro-batch. A pair uses its slot from its first row to its
- * last. Reports the first error. */
+ * no slot passes to another visit of the same micro-batch. A pair uses its slot from its first row
+ * to its last. Reports the first error. */
 static bool slots_are_apart(const Checker *checker, int stage) {
     typedef struct Owner {
         int visit, microbatch, rows;

@@ -36,8 +36,8 @@ static int *done_of(const Maker *maker, SchedulePhase part, int visit) {
 /* ---- orders ---- */
 
 /* Writes a stage's pairs to `order`: a group of stage_count micro-batches passes the stage's first
- * visit, then its next. So the first micro-batch of a group is back when the last one has left.
- * `backward` reverses the visits. */
+ * visit, then its next. So the first micro-batch of a group is back at the stage when the last one
+ * has left it. `backward` reverses the visits. */
 static void put_in_order(const Maker *maker, const StageState *stage, bool backward, int *order) {
     int group = maker->graph->stage_count, count = 0;
     for (int first = 0; first < maker->microbatches; first += group)
@@ -51,7 +51,7 @@ static void put_in_order(const Maker *maker, const StageState *stage, bool backw
 static int least(int a, int b) { return a < b ? a : b; }
 static int most(int a, int b) { return a > b ? a : b; }
 
-/* Sets the limits of a stage by the schedule's kind. */
+/* Sets the limits `open` and `live` of a stage, and slot_count, by the schedule's kind. */
 static void set_limits(const Maker *maker, StageState *stage) {
     int first = 0, last = maker->graph->visit_count, through = 0;
     for (int i = 0; i < stage->visit_count; i++) {
@@ -84,8 +84,8 @@ static void begin_stage(const Maker *maker, int number) {
 
 /* ---- rows that can run ---- */
 
-/* Returns whether the neighbours of a row's visit, at `end` of the edges `side`, have finished the
- * row's phase and micro-batch. */
+/* Returns whether the neighbours of a row's visit, at `end` (0 or 1) of the edges `side`, have
+ * finished the row's phase for its micro-batch. */
 static bool ends_done(const Maker *maker, const ScheduleRow *row, const GraphSide *side, int end) {
     for (int k = side->first[row->visit]; k < side->first[row->visit + 1]; k++)
         if (*done_of(maker, row->phase, maker->graph->edge[side->list[k]][end]) <= row->microbatch)
@@ -232,9 +232,9 @@ static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph
 
 /* The free slots of a stage, a ring in which the slot that has been free longest comes first. */
 typedef struct FreeSlots {
-    int *ring, room, first, count;
-    int *last;      // by slot: the last micro-batch that used the slot; -1: none
-    int slot_count; // number of slots of the stage
+    int *ring, room, first, count; // ring of `room` entries: `count` free slots from `first` on
+    int *last;                     // by slot: the last micro-batch that used the slot; -1: none
+    int slot_count;                // number of slots of the stage
 } FreeSlots;
 
 static FreeSlots free_slots(Arena *arena, int slot_count, int room) {
@@ -248,8 +248,8 @@ static FreeSlots free_slots(Arena *arena, int slot_count, int room) {
 }
 
 /* Returns the ring position of the first free slot whose last user was another micro-batch; adds a
- * slot when there is none. A slot must not pass between visits within a micro-batch, since the
- * micro-batch alone identifies its user. */
+ * slot when there is none. A slot must not pass to another visit of the same micro-batch, since the
+ * micro-batch alone identifies a slot's user. */
 static int find_slot(FreeSlots *slots, int microbatch) {
     for (int i = 0; i < slots->count; i++)
         if (slots->last[slots->ring[(slots->first + i) % slots->room]] != microbatch)
@@ -272,7 +272,7 @@ static void leave_slot(FreeSlots *slots, int slot) {
     slots->ring[(slots->first + slots->count++) % slots->room] = slot;
 }
 
-/* Assigns slots, at least `slot_count`, to pairs; writes a stage's rows. Returns the slots used. */
+/* Writes a stage's rows with slots to `rows`. Returns the number of slots, at least slot_count. */
 static int give_slots(const Maker *maker, const StageState *stage, int slot_count,
                       ScheduleRow *rows) {
     int *slot_of =

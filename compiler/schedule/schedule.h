@@ -2,9 +2,9 @@
  *
  * A visit (model chunk, virtual pipeline stage) is a run of layers on one stage with no other stage
  * between. For each micro-batch a visit has a forward phase. In training it also has a backward
- * phase and a weight-gradient phase; only the slot's next user waits for the latter. A table lists,
- * for each stage, its phases in order, each with a slot. A slot holds the values that pass from one
- * phase to a later phase, and the values that are received or sent.
+ * phase and a weight-gradient phase. No phase needs weight gradients, but the slot is free only
+ * after them. A table lists, for each stage, its phases in order, each with a slot. A slot holds
+ * the values that pass from one phase to a later phase, or that are received or sent.
  *
  *     StageGraph graph = {.stage_count = 2, .visit_count = 2, .stage_of = (int[]){0, 1},
  *         .edge_count = 1, .edge = (int[][2]){{0, 1}}, .trains = true};
@@ -34,8 +34,8 @@ typedef struct StageGraph {
     int stage_count, visit_count;
     const int *stage_of; // by visit: its stage
     int edge_count;
-    const int (*edge)[2];
-    bool trains; // false: visits have only forward phases
+    const int (*edge)[2]; // from visit edge[e][0] to visit edge[e][1]
+    bool trains;          // false: visits have only forward phases
 } StageGraph;
 
 typedef struct Schedule {
@@ -48,19 +48,19 @@ typedef struct Schedule {
 
 /* Returns the table of a schedule. Micro-batches pass each phase in ascending order. The kind
  * limits how many pairs of visit and micro-batch a stage has between forward and backward. Let d(v)
- * be the most edges of a path that begins at visit v, and `first` and `last` the stage's visits
- * with the largest and the smallest d:
+ * be the number of edges of the longest path from visit v, and `first` and `last` the stage's
+ * visits with the largest and the smallest d. The limits of a stage are:
  *
  *     gpipe        all pairs
- *     1f1b         d(first) + 1: S - s at stage s of a chain of S stages
- *     interleaved  d(first) + 1 + d(last): (V - 1) S + 2 (S - s - 1) + 1 in a chain that passes S
- *                  stages V times
- *     zero_bubble  as 1f1b, but until the cool-down weight gradients wait while fewer pairs are
- *                  between forward and weight gradient than the longest path through the stage
- *                  has visits: ZB-H1 of Qi and others, "Zero Bubble Pipeline Parallelism" (2023)
+ *     1f1b         d(first) + 1 pairs; stage s of a chain of S stages has the limit S - s
+ *     interleaved  d(first) + 1 + d(last) pairs; (V - 1) S + 2 (S - s - 1) + 1 for stage s if a
+ *                  chain passes S stages V times
+ *     zero_bubble  as 1f1b. Weight gradients wait for the cool-down, or until L pairs are between
+ *                  forward and weight gradients. L is the number of visits of the longest path
+ *                  through the stage (ZB-H1 of Qi and others, "Zero Bubble Pipeline Parallelism")
  *
- * A stage has a slot for each pair that may be in flight. Without training it has two slots: one is
- * sent or received while the other is computed. A stage gets more slots when it would block. */
+ * A stage has a slot for each pair that may be in flight. Without training it has two slots: a
+ * phase computes in one during transfers of the other. Where stages would block, they get more. */
 const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph,
                                 int64_t microbatches);
 
@@ -94,8 +94,8 @@ const ScheduleCycle *schedule_cycle(Arena *arena, const StageGraph *graph,
 bool schedule_check(Diag *diag, Position at, const StageGraph *graph, const Schedule *schedule,
                     int64_t microbatches);
 
-/* Prints a schedule as text that schedule_parse reads: for each stage, its rows as phase, visit :
- * micro-batch; forward rows also have / slot, which later phases of the pair share.
+/* Prints a schedule as text that schedule_parse reads: for each stage, its rows as a phase, a visit
+ * and `:MICROBATCH`. Forward rows also have `/SLOT`, the slot of all phases of the pair.
  *
  *     stage 0 slots 2: F0:0/0 F0:1/1 B0:0 W0:0 ...
  */

@@ -1,4 +1,4 @@
-/* Prints and parses schedules: F0:3/1. */
+/* Prints and parses schedules. F0:3/1 is the forward phase of visit 0, micro-batch 3, in slot 1. */
 #include "schedule/schedule.h"
 
 #include "syntax/lex.h"
@@ -58,7 +58,7 @@ static bool come_to(Tokens *tokens, bool (*is)(const Token *)) {
     return true;
 }
 
-/* Sets each row's slot to that of its visit and micro-batch's forward row. False: an error. */
+/* Sets each row's slot to that of its visit's and micro-batch's forward row. False: an error. */
 static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places) {
     for (int i = 0; i < rows->count; i++) {
         ScheduleRow *row = &rows->at[i];

@@ -1,4 +1,4 @@
-/* A timeline: when a schedule's rows run and transfers go, for given seconds of both. */
+/* A timeline: when rows and transfers of a schedule begin and end, given the seconds of each. */
 #pragma once
 
 #include "schedule/schedule.h"

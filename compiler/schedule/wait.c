@@ -124,7 +124,7 @@ static void add_transfers(WaitList *list, const GraphSide *side, bool backward,
         add(list, transfer_at(list->waits, side->list[k], backward, row->microbatch), kind);
 }
 
-/* Adds the transfers out of a row's slot if it comes from another visit or micro-batch. */
+/* Adds the transfers out of a row's slot, if another visit or micro-batch had the slot before. */
 static void add_slot(WaitList *list, int event) {
     const Waits *waits = list->waits;
     const ScheduleRow *row = wait_row(waits, event), *before;

@@ -16,7 +16,7 @@
 
 /* ---- distances in the graph of visits ---- */
 
-/* The edges into each visit, or out of it: list[first[v]] up to, not with, list[first[v + 1]]. */
+/* The edges into each visit v, or out of it: list[first[v]] to list[first[v + 1] - 1]. */
 typedef struct GraphSide {
     int *first, *list;
 } GraphSide;
@@ -56,11 +56,11 @@ static inline const ScheduleRow *wait_row(const Waits *waits, int row) {
     return &waits->schedule->rows[stage][row - waits->first_row[stage]];
 }
 
-/* Returns the edge of a transfer, and whether it goes backward. */
+/* Returns the edge of a transfer (an event), and writes to *backward whether it goes backward. */
 int wait_edge(const Waits *waits, int transfer, bool *backward);
 
-/* Calls `ends` for each event, in an order in which an event follows those that it waits for.
- * Returns the rows of a deadlock, or NULL when there is none. */
+/* Calls `ends` for each event, with the events that it waits for, which have ended before. Returns
+ * the rows of a deadlock, or NULL when there is none. */
 const ScheduleCycle *
 waits_visit(Arena *arena, const Waits *waits,
             void ends(void *state, int event, const WaitFor *waited, int count), void *state);

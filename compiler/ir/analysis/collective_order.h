@@ -24,7 +24,7 @@ typedef struct AsyncCollective {
     const Op *op;         // the conversion of the first tensor
     int count;            // number of tensors
     const Op *const *ops; // the conversion of each tensor
-    int ready; // index of the last operator of the first pipeline template that makes an operand
+    int ready; // index of the last operator in the first pipeline template that makes an operand
 } AsyncCollective;
 
 typedef struct AsyncCollectives {
@@ -37,6 +37,6 @@ typedef struct AsyncCollectives {
 AsyncCollectives module_async_collectives(Arena *arena, const Module *module);
 
 /* Returns the operator before which a conversion begins, after pass specialize. This is the first
- * operator of the preceding layer, or of the same layer if it is the first of its phase. The maker
- * of the operand always comes earlier. For a conversion that is not a prefetch, returns `op`. */
+ * operator of the preceding layer, or of the same layer if that is the first of its phase. The
+ * operand is always made earlier. For a conversion that is not a prefetch, returns `op`. */
 const Op *op_prefetch_point(const Module *module, const Op *op);

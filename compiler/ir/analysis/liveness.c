@@ -1,16 +1,16 @@
-/* Computes live ranges. passes/memory/arena_packing.c makes offsets of them. */
+/* Computes lifetimes of values. passes/memory/arena_packing.c computes offsets from them. */
 #include "ir/analysis/liveness.h"
 
 #include "ir/analysis/collective_order.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
 
-/* Extends `made`, if any, to the step's end, where it is copied to its parameter or state. */
+/* Extends the lifetime of `made`, if any, to the step's end, when its parameter or state is set. */
 static void note_update(const Module *module, const Value *made, int *last) {
     if (made) last[made->id] = module->ops.count;
 }
 
-/* Sets the last reader of each value, in the order of module->ops. */
+/* Writes to `last`, by value id, the index of the value's last reader; see last_uses. */
 static void find_readers(const Module *module, int *last) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
@@ -29,7 +29,7 @@ static void find_readers(const Module *module, int *last) {
     }
 }
 
-/* Writes the indices of the first and the last operator of a loop; first > last without a loop. */
+/* Writes the indices of the first and the last operator of a loop; if it has none, *last is -1. */
 static void find_loop(const Module *module, LoopPosition turn, int *first, int *last) {
     *first = module->ops.count;
     *last = -1;
@@ -40,8 +40,8 @@ static void find_loop(const Module *module, LoopPosition turn, int *first, int *
         }
 }
 
-/* Extends values that a loop reads from outside, and sums over the loop, to the loop's end, because
- * the next micro-batch reads them again. */
+/* Extends the lifetimes of values that a loop only reads, and of the loop's sums, to the loop's
+ * end, because the next micro-batch reads these values again. */
 static void extend_over_loop(const Module *module, LoopPosition turn, int *last) {
     int first, end;
     find_loop(module, turn, &first, &end);
@@ -54,7 +54,7 @@ static void extend_over_loop(const Module *module, LoopPosition turn, int *last)
     }
 }
 
-/* Extends operands of messages to the end of the loop, because a transfer may last until then. */
+/* Extends lifetimes of messages' operands to the loop's end: a transfer may last until then. */
 static void extend_over_messages(const Module *module, int *last) {
     int first, end;
     find_loop(module, LOOP_EACH, &first, &end);
@@ -63,7 +63,7 @@ static void extend_over_messages(const Module *module, int *last) {
             last[module->ops.at[i]->operands[0]->id] = end;
 }
 
-/* Extends the operands of each union to the last use of the union. */
+/* Extends the lifetimes of the operands of each union to the union's last use. */
 static void extend_over_unions(const Module *module, int *last) {
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
@@ -73,7 +73,7 @@ static void extend_over_unions(const Module *module, int *last) {
     }
 }
 
-/* Extends the owner of each storage to the last use of all values that share the storage. */
+/* Extends the lifetime of each storage's owner to the last use of the values that share it. */
 static void extend_over_sharers(const Module *module, int *last) {
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++) {

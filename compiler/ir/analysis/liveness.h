@@ -14,15 +14,14 @@
  * reads it; for outputs, the loss and new parameters, the number of operators. Exceptions:
  * - a value made before the loop over micro-batches and read in it lives to the loop's end;
  * - so do sums over micro-batches, collected rows, and values that another stage reads;
- * - a value lives to the last use of values that share its storage, and of unions that contain it.
- */
+ * - a value lives to the last use of values that share its storage and of unions that have it. */
 int *last_uses(Arena *arena, const Module *module);
 
 /* Returns the index of the operator from which on the results of `op` need storage on the devices
  * of a role:
  * - sums over micro-batches and collected rows: the loop's first operator;
- * - messages between stages: in a slot, the first operator of the phase that reads the message; in
- *   the arena 0, since a message may arrive at any time;
+ * - messages between stages: in a slot, the first operator of the phase that reads the message;
+ *   else index 0, since a message may arrive at any time;
  * - async collectives: the operator that makes the operand; the loop's first operator if the stage
  *   has several visits, which end in any order; 0 if the role only receives;
  * - prefetches: op_prefetch_point;

@@ -57,9 +57,9 @@ bool op_crosses_stages(const Module *module, const Op *op);
  * operator is async without Target.overlap, because the result takes the storage of the operand. */
 bool op_is_async(const Module *module, const Op *op);
 
-/* Returns the index of the operator that makes a value. For a union, looks at the operands that are
- * in the first operand's template, and returns the last of their makers. So all devices agree on
- * the order of async collectives. */
+/* Returns the index of the operator that makes a value. For a `union`, looks at the operands that
+ * are in the first operand's template, and returns the last of their makers. So all devices agree
+ * on the order of async collectives. */
 int value_ready_at(const Module *module, const Value *value);
 
 /* Returns the graph of a template's visits: an edge for each pair between which data flows forward.

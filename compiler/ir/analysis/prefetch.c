@@ -1,5 +1,5 @@
-/* Prefetch under `zero 3` (FSDP): where the all-gather of a layer's parameters begins, so that it
- * overlaps with the layer before (collective_order.h). */
+/* Prefetch under `zero 3` (FSDP): finds where the all-gather of a layer's parameters begins, to
+ * overlap with the preceding layer (collective_order.h). */
 #include "ir/analysis/collective_order.h"
 
 #include "ir/analysis/phases.h"
@@ -31,12 +31,12 @@ static int first_of_layer(const Module *module, const Op *op, const Layer *layer
 const Op *op_prefetch_point(const Module *module, const Op *op) {
     if (!may_begin_ahead(module, op)) return op;
     const Op *maker = op->operands[0]->def;
-    // the layer before, if the phase has one
+    // go to the preceding layer, if the phase has one
     int first = first_of_layer(module, op, op->source->layer);
     if (first && same_phase(module, module->ops.at[first - 1], op))
         first = first_of_layer(module, module->ops.at[first - 1],
                                module->ops.at[first - 1]->source->layer);
-    // not before its operand is made
+    // begin after the operand is made
     if (maker && maker->index >= first && same_phase(module, maker, op)) first = maker->index + 1;
     return module->ops.at[first];
 }

@@ -1,5 +1,5 @@
 /* Says whether a product also computes a bias's gradient. passes/fuse/side_reductions.c moves the
- * sum there. */
+ * sum right before the product. */
 #include "ir/analysis/side_reduction.h"
 
 #include "ir/analysis/phases.h"

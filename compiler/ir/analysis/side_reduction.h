@@ -8,8 +8,8 @@
 
 #include "ir/module.h"
 
-/* Returns which operand of the product `sum` reduces, over just the contracted factors; else -1. */
+/* Returns the operand of `product` that `sum` sums over exactly the contracted factors; else -1. */
 int summed_operand(const Op *sum, const Op *product);
 
-/* Returns the product right after `sum` in its phase whose side reduction `sum` can be, or NULL. */
+/* Returns the next operator of the phase if `sum` can be its side reduction; else NULL. */
 const Op *op_side_reduction(const Module *module, const Op *sum);

@@ -1,8 +1,8 @@
-/* Strides and offsets of values inside others, which passes/memory/alias_views.c chooses. */
+/* Computes strides and offsets of subviews, which passes/memory/alias_views.c chooses. */
 #include "ir/analysis/subviews.h"
 #include "ir/programs/regions.h"
 
-/* Writes the strides of a contiguous value. */
+/* Writes the strides, in elements, of a contiguous value on a device to stride[]. */
 static void own_strides(Module *module, const Value *value, int device, int64_t *stride) {
     int64_t extent[IR_MAX_RANK], step = 1;
     value_local(module, value, device, extent);

@@ -7,8 +7,7 @@
  *    extents that no operand has. A merged dimension, (h d), gives d when it is divided by h.
  * 3. result_type: y is f32[8, 16, 32].
  *
- * compiler/binding/binding.c has steps 1 and 2, and their messages about mismatched extents.
- */
+ * compiler/binding/binding.c has steps 1 and 2, and their messages about mismatched extents. */
 #include "ir/bind/bind.h"
 
 /* ---- messages ---- */
@@ -35,7 +34,7 @@ static const char *access_text(const Binder *binder, const Access *access) {
     return text_bytes(&out);
 }
 
-/* ---- for the library ---- */
+/* ---- callbacks of the library compiler/binding ---- */
 
 static bool host_count(const BindCall *call, int factor, int64_t *value) {
     const Binder *binder = call->context;
@@ -93,7 +92,7 @@ static int variadic_operand(const Rule *rule) {
     return -1;
 }
 
-/* Describes the tensors of the call. Returns false after an error. */
+/* Describes the call's tensors in binder->call.tensors. Returns false after an error. */
 static bool map_operands(Binder *binder) {
     const Rule *rule = binder->rule;
     int variadic = variadic_operand(rule), least = rule->operand_count - (variadic >= 0);
@@ -124,7 +123,7 @@ static bool check_present(Binder *binder) {
     return !binder->call.failed;
 }
 
-/* Returns whether only the variadic operand has a factor. */
+/* Returns whether no tensor but the variadic operand has `factor`. */
 static bool only_in_variadic(const Rule *rule, int factor) {
     int variadic = variadic_operand(rule);
     if (variadic < 0) return false;
@@ -135,7 +134,7 @@ static bool only_in_variadic(const Rule *rule, int factor) {
     return true;
 }
 
-/* Describes the factors and the results of the rule. */
+/* Describes the factors and the results of the rule in binder->call. */
 static void describe(Binder *binder) {
     const Rule *rule = binder->rule;
     for (int f = 0; f < rule->factor_count; f++)
@@ -194,7 +193,7 @@ static const BoundFactor *bound_factors(Binder *binder) {
     return factors;
 }
 
-/* Binds a non-view rule, in the steps of the file's header. NULL: an error was reported. */
+/* Binds a rule that is no view, in the steps of the file's head. Returns NULL after an error. */
 static const Binding *bind_rule(Binder *binder, Type *types) {
     BindCall *call = &binder->call;
     describe(binder);

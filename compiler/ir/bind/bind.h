@@ -21,7 +21,7 @@ typedef struct Binder {
     const Attr *attrs;
     Value *const *operands;
     int operand_count;
-    BindCall call; // its context is the binder
+    BindCall call; // call.context is this Binder
 } Binder;
 
 #define ERROR(binder, ...)                                                                         \
@@ -36,7 +36,7 @@ const char *bind_type_text(const Binder *binder, Type type);
 /* Adds a note at the source line that made an operand. */
 void bind_note_value(const Binder *binder, int operand);
 
-/* Describes an operand to the library; value NULL: it is absent, or a result. */
+/* Returns the library's description of a tensor; `value` NULL: an absent operand, or a result. */
 BindTensor bind_tensor(const Access *access, int operand, int member, const Value *value);
 
 /* Returns the first condition of the clause `requires` that the call violates; NULL: none. */
@@ -45,5 +45,5 @@ const char *bind_violated(const BindCall *call);
 /* Reports a remainder (%) of floating-point operands: as in C, it takes integers. */
 void bind_check_remainders(Binder *binder);
 
-/* Binds a RULE_VIEW. Returns NULL after an error. */
+/* Binds a RULE_VIEW, and writes its result's type to *type. Returns NULL after an error. */
 const Binding *bind_view(Binder *binder, Type *type);

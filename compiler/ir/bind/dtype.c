@@ -1,4 +1,4 @@
-/* Element types of operators, while they are bound and afterwards. */
+/* Finds the element types of operators' tensors, during binding and afterwards. */
 #include "ir/bind/bind.h"
 
 void bind_check_remainders(Binder *binder) {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Writes the type of the shape argument; one extent may be -1. Returns false after an error. */
+/* Writes to *type the shape argument's type; one extent may be -1. Returns false after an error. */
 static bool view_type(Binder *binder, Type *type) {
     const Attr *shape = &binder->attrs[binder->rule->shape_attr];
     Type from = binder->operands[0]->type;
@@ -78,14 +78,14 @@ static void match_segment(Binder *binder, Factors *factors, Side x, Side y) {
         if (left == 1 && ++i < x.count) left = x.extent[i];
         if (right == 1 && ++j < y.count) right = y.extent[j];
     }
-    // extents of 1 after the last shared factor
+    // extents of 1 after the last shared factor get factors of their own
     bool complete = i == x.count && j == y.count;
     for (; !complete && i < x.count && x.extent[i] == 1; complete = ++i == x.count && j == y.count)
         add_factor(binder, factors, 1, &x.factors[i], NULL);
     for (; !complete && j < y.count && y.extent[j] == 1; complete = ++j == y.count && i == x.count)
         add_factor(binder, factors, 1, NULL, &y.factors[j]);
     if (complete) return;
-    // no common factors: start again
+    // the sides do not match: give each side factors of its own instead
     factors->count = start;
     add_own_factors(binder, factors, x);
     add_own_factors(binder, factors, y);

@@ -3,7 +3,7 @@
  *     %9 = reshard(%8)   layout<[0-3]{sum:4}> to layout<[0-3]{dup:4}>, f32[8, 64]
  *
  * has a PlannedConversion of one tensor, whose plan is an all-reduce. Operators with equal types
- * and layouts share one. Messages between two stages, and gradient buckets, are conversions of
+ * and layouts share a PlannedConversion. Messages between two stages, and gradient buckets, convert
  * several tensors, each of which belongs to an operator of its own (Op.convert.tensor). */
 #pragma once
 
@@ -35,8 +35,8 @@ void conversion_use(PlannedConversion *conversion, int tensor, Op *op);
  * their first replica groups have equal shapes and layouts. */
 void conversion_plan(Module *module, PlannedConversion *conversion);
 
-/* Returns the plan that converts tensors of a first replica group together, for the module's
- * cluster. The plan is memoized: it serves both for the conversion's price and for its code. */
+/* Returns the plan that converts the tensors together, in their first replica group, for the
+ * module's cluster. The plan is memoized: a conversion's price and its code use the same plan. */
 const Plan *module_plan(Module *module, const Conversion *tensors, int count);
 
 /* Returns the plan that converts an operator's tensor alone, in the first replica group. Writes the

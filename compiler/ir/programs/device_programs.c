@@ -1,5 +1,5 @@
 /* Reads roles: which role runs an operator, which device stands for another. passes/specialize.c
- * decides which devices share one. */
+ * decides which devices share a role. */
 #include "ir/programs/device_programs.h"
 
 #include "ir/analysis/phases.h"
@@ -96,7 +96,7 @@ const Value *value_storage(const Value *value) {
 typedef struct Post {
     int run;            // index into module->templates->runs; -1: in no pipeline
     int stage;          // index of its stage in that pipeline
-    int representative; // the device at its position in the template's first pipeline
+    int representative; // the device at the same position in the template's first pipeline
     int next;           // next device with the same representative; -1: none
 } Post;
 

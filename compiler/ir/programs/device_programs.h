@@ -26,9 +26,9 @@ typedef struct Role {
     int device_count;
     const int *devices;
     int64_t arena_bytes; // size of the arena; parameters and states lie elsewhere, in the session
-    int64_t *offset;     // by value id: into the arena; -1: no storage there (parameters, states,
-                         // inputs, and values that share another's storage)
-    int64_t *scratch;    // by op index: offset of a conversion's scratch space in the arena, or -1
+    int64_t *offset;     // by value id: offset in the arena or a slot (see `kept`); -1: in neither
+                         // (parameters, states, inputs, values that share another's storage)
+    int64_t *scratch;    // by op index: a conversion's scratch offset in the arena or slot, or -1
     int64_t slot_bytes;  // size of a slot, for values that a micro-batch keeps between phases; 0:
                          // all values lie in the arena
     bool *kept;          // by value id: its offset is into a slot, not into the arena
@@ -55,8 +55,8 @@ bool role_has(Module *module, const Role *role, const Value *value);
 /* Returns whether the devices of a role run an operator, or hold a side of a conversion. */
 bool role_runs(Module *module, const Role *role, const Op *op);
 
-/* Returns the operator that makes a value on the devices of a role, also for a union's operand;
- * NULL: these devices do not hold the value, or no operator makes it. */
+/* Returns the operator that makes a value on a role's devices; for the result of operator `union`,
+ * the maker of their operand. NULL: they do not hold the value, or no operator makes it. */
 const Op *role_maker(Module *module, const Role *role, const Value *value);
 
 /* Returns the largest number of bytes that a device of the role holds of a value. Devices differ
@@ -64,13 +64,14 @@ const Op *role_maker(Module *module, const Role *role, const Value *value);
 int64_t role_bytes(Module *module, const Role *role, const Value *value);
 
 /* Returns the most bytes of scratch space that a conversion needs on a device of the role. The
- * operators of one async conversion share one space: the first returns its bytes, the others 0. */
+ * operators of an async conversion share its space: 0 for all of them but the first. */
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op);
 
 /* Returns the value that owns the storage of a value: an in-place result uses its operand's. */
 const Value *value_storage(const Value *value);
 
-/* Returns value_storage on a role's devices. A union has the storage of its operand there. */
+/* Returns value_storage on a role's devices. There, the result of operator `union` (ir/builtin.h)
+ * has the storage of the operand that these devices hold. */
 const Value *role_storage(Module *module, const Role *role, const Value *value);
 
 /* ---- representative devices ---- */
@@ -85,5 +86,5 @@ int op_representative_device(Module *module, const Op *op, int device);
 int first_represented(Module *module, int representative);
 int next_represented(Module *module, int device);
 
-/* Returns the pipeline of a device, and writes its stage there to *stage; NULL: it is in none. */
+/* Returns the pipeline of a device, and writes the stage's index to *stage; NULL: it is in none. */
 const PipelineRun *device_run(Module *module, int device, int *stage);

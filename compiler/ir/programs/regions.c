@@ -1,5 +1,5 @@
-/* Finds the local shape of a value on a device, memoized. layout/region.c defines it, with extents
- * that do not divide. */
+/* Finds the local shape of a value on a device, memoized. layout/region.c computes it, also for
+ * extents that do not divide evenly. */
 #include "ir/programs/regions.h"
 
 #include "ir/analysis_cache.h"
@@ -71,7 +71,7 @@ static Key key_of(const Layout *layout, Type type) {
     return key;
 }
 
-/* Returns for each position the first one with the same boxes. */
+/* Returns for each position the first position with the same boxes. */
 static const int *find_alike(Arena *arena, const Region *regions, int count) {
     int *alike = arena_array(arena, int, count);
     Arena *scratch = arena_create();
@@ -104,7 +104,7 @@ static PositionRegions position_regions(Module *module, const Layout *layout, Ty
     return **known;
 }
 
-/* Finds the devices of a layout, and the position of each. */
+/* Computes the regions of a layout's devices, and the position of each device. */
 static const Regions *all_regions(Module *module, const Layout *layout, Type type) {
     Regions *all = arena_new(module->arena, Regions);
     int most = -1;
@@ -244,7 +244,7 @@ static bool same_boxes(const Region *a, const Region *b) {
     return same;
 }
 
-/* Returns whether the device holds the same elements of all an operator's tensors but scalars. */
+/* Returns whether a device holds the same elements of all an operator's tensors, scalars aside. */
 static bool same_pieces(Module *module, const Op *op, const Value *value, int device) {
     const Region *region = value_region(module, value, device);
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
@@ -263,7 +263,7 @@ bool op_local(Module *module, const Op *op, const Value *value, int device, int6
     return op_takes_elements(op) && same_pieces(module, op, value, device);
 }
 
-/* Returns the micro-batches per step of the device's pipeline; 0: `op` is of another template. */
+/* Returns the number of micro-batches of the device's pipeline; 0: `op` is of another template. */
 static int64_t microbatches_of(const Module *module, const Op *op, int device) {
     for (int r = 0; r < module->templates->runs.count; r++) {
         const PipelineRun *run = &module->templates->runs.at[r];

@@ -201,7 +201,7 @@ static bool parse_param(IrParser *parser) {
     return true;
 }
 
-/* Reads %ID, the parameter of a state; returns NULL after an error. */
+/* Reads %ID of a parameter; returns NULL after an error. */
 static Parameter *parse_param_ref(IrParser *parser) {
     Value *value;
     if (!parse_ref(parser, &value)) return NULL;
@@ -348,7 +348,7 @@ static const LineForm forms[] = {{"module", parse_module},     {"op", parse_def}
                                  {"role", parse_role},         {"offsets", parse_offsets},
                                  {"scratch", parse_scratch},   {"plan", parse_plan}};
 
-/* Returns the built-in operator of a module that a line sets; NULL: it is another line. */
+/* Returns the member of `builtin` that a line sets; NULL: it is another line. */
 static const OpDef **take_builtin(Tokens *tokens, BuiltinDefs *builtin) {
     return tokens_take(tokens, "reshard")      ? &builtin->reshard
            : tokens_take(tokens, "part")       ? &builtin->local_part

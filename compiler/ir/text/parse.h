@@ -15,7 +15,7 @@
 
 typedef struct StorageFix { // a reference to a value that the parser may not have read yet
     Value *value;
-    int storage;   // id of the value whose storage it uses, or inside which it lies
+    int storage;   // id of the value whose storage `value` uses, or inside which it lies
     bool within;   // the value is a subview at `place`
     Subview place; // its `whole` is not yet set
     Position at;
@@ -42,7 +42,7 @@ typedef struct IrParser {
     int next_id;
 } IrParser;
 
-/* Reports that something else was expected at the current token. Returns false. */
+/* Reports that the current token is not what `expected` describes. Returns false. */
 bool parse_fail(IrParser *parser, const char *expected);
 
 /* ---- basic elements ---- */

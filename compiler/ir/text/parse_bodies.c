@@ -7,8 +7,8 @@
  *     schedule template 0 microbatches 5
  *         stage 0 slots 2: F0:0/0 F0:1/1 B0:0 ...
  *
- * A template with padding lengths has the word `shorter` before its visits. A line `mesh` after a
- * line `stage` is the mesh of that stage. */
+ * A template with padding lengths has the word `short_rows` before its visits. A line `mesh` after
+ * a line `stage` gives the mesh of that stage. */
 #include "ir/text/parse.h"
 #include "schedule/schedule.h"
 

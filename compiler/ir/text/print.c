@@ -168,7 +168,7 @@ static int number_text(Printer *printer, const char *kind, int *count, const cha
 }
 
 /* Prints the frames of a call stack, the outermost first, and returns the number of the innermost.
- * A loop in place of recursion, because recursive models have deep stacks. */
+ * Loops instead of recursing, because recursive models have deep stacks. */
 static int print_frame(Printer *printer, const Frame *frame) {
     int known = find_number(printer->frames, frame);
     if (known != NOT_FOUND) return known;
@@ -219,7 +219,7 @@ static bool binding_equal(const Binding *a, const Binding *b) {
     return true;
 }
 
-/* Returns whether ir_bind returns an operator's own binding and the types of its results. */
+/* Returns whether ir_bind computes the binding and the result types that an operator has. */
 static bool is_plain(Printer *printer, const Op *op) {
     Type *types = arena_array(printer->scratch, Type, op->def->rule->result_count);
     const Binding *again =
@@ -257,7 +257,7 @@ static const char *binding_text(Printer *printer, const Op *op) {
     return text_bytes(&text);
 }
 
-/* Returns the number of a factored binding; -1: ir_bind returns it, so it is not printed. */
+/* Prints a new factored binding, and returns its number; -1: none, because ir_bind computes it. */
 static int print_binding(Printer *printer, const Op *op) {
     int known = find_number(printer->bindings, op->binding);
     if (known != NOT_FOUND) return known;

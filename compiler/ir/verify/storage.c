@@ -7,7 +7,7 @@
  * The verifier simulates a step of each role, with two rounds of each loop over micro-batches. Each
  * write has a number. A storage holds the number of its last write, until another write overlaps
  * it. An operand is correct if its storage holds the number of the operand's own write. Operands of
- * a concatenation that are written into its result have one number together. */
+ * a concatenation that are written into its result share one number. */
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
 #include "ir/programs/conversions.h"
@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-/* An interval of the arena, and its value's owner; NULL: scratch space of a conversion. */
+/* An interval of the arena; its owner is the value whose storage it is, NULL for scratch space. */
 typedef struct Stretch {
     int64_t lo, hi;
     const Value *owner;
@@ -66,12 +66,12 @@ static void overwrite(Play *play, Stretch stretch) {
     play->stretches.at[first] = stretch;
 }
 
-/* Returns the offset of the micro-batch's slot; the simulation puts slots after the arena. */
+/* Returns the offset of the micro-batch's slot; the simulation puts one slot after the arena. */
 static int64_t slot_begin(const Play *play) {
     return (play->role->arena_bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
 }
 
-/* Returns the offset of a storage. */
+/* Returns the offset of a storage in the simulated arena and slot. */
 static int64_t place_of(const Play *play, const Value *owner) {
     return play->role->offset[owner->id] +
            (play->role->kept && play->role->kept[owner->id] ? slot_begin(play) : 0);
@@ -175,7 +175,7 @@ static void play_op(Play *play, const Op *op) {
 
 /* ---- the step ---- */
 
-/* Writes parameters, states and inputs. */
+/* Simulates writing parameters, states and inputs. */
 static void begin(Play *play) {
     const Module *module = play->module;
     for (int i = 0; i < module->params.count; i++) {
@@ -191,13 +191,13 @@ static void play_turn(Play *play, LoopPosition turn) {
         if (play->module->ops.at[i]->loop == turn) play_op(play, play->module->ops.at[i]);
 }
 
-/* Simulates copying a new value to its parameter or state, unless it has that storage already. */
+/* Simulates copying a new value to its parameter or state, unless both have the same storage. */
 static void put_back(Play *play, const Value *old, const Value *new) {
     check_held(play, new ? new->def : NULL, new, "when it becomes a parameter");
     if (new && value_storage(new) != old) write_value(play, new->def, old);
 }
 
-/* Copies new parameters and states, and checks that storage still holds outputs and the loss. */
+/* Simulates copying new parameters and states. Checks that outputs and the loss are still held. */
 static void finish(Play *play) {
     const Module *module = play->module;
     for (int i = 0; i < module->params.count; i++) {
@@ -247,7 +247,7 @@ static bool is_new(Verifier *verifier, Intern *seen, const Value *value) {
     return !(*slot)++;
 }
 
-/* Checks that the devices of each role hold pieces of the same shapes. */
+/* Checks that the devices of each role hold pieces of a value that have the same shapes. */
 static void check_alike(Verifier *verifier, Intern *seen, const Op *op, const Value *value) {
     const Roles *roles = verifier->module->devices->roles;
     if (!is_new(verifier, seen, value)) return;

@@ -262,7 +262,7 @@ static void check_crossing(Verifier *verifier, const Op *op) {
             phase_name(phase), op->visit);
 }
 
-/* Checks an operator whose operands are made, and registers its results. */
+/* Checks an operator, and registers its results as made. */
 static void check_op(Verifier *verifier, const Op *op) {
     if (op->result_count != op->def->rule->result_count)
         verify_problem(verifier, op, "%s has %d results, its rule %d", op->def->name,

@@ -13,11 +13,11 @@
 bool ir_verify(Module *module);
 
 /* Return whether a module, or an operator, that was read from text at `at` is well formed. Report
- * each problem as an error of the user there. ir_verify_op assumes that the operands are made. */
+ * each problem as a user's error at `at`. ir_verify_op assumes that the operands are made. */
 bool ir_verify_text(Module *module, Position at);
 bool ir_verify_op(Module *module, const Op *op, Position at);
 
-/* Checks a value's layout that fits its shape: it is on the strategy's devices and has no view;
+/* Checks a layout that fits the value's shape: its devices are the strategy's, it has no view, and
  * parameters, states and inputs have no pending reduction. Returns false after an error at `at`. */
 bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at);
 

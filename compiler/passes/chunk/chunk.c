@@ -59,8 +59,8 @@ static bool has_dim(const Op *product, int operand, int d) {
     return has;
 }
 
-/* Returns the rows of a product's result on a device: the product of extents of the dimensions that
- * come from the same operand as dimension `cut`. */
+/* Returns the rows of a product's result on a device, for one micro-batch: the number of indices of
+ * the dimensions that come from the same operand as dimension `cut`. */
 static int64_t device_rows(const Module *module, const Op *product, int cut, const int64_t *parts) {
     const Value *value = product->results[0];
     int64_t rows = 1;
@@ -93,7 +93,7 @@ static int chunk_count(const Chunking *chunking, const Op *product, int cut, con
     return (int)(count < value->type.extent[cut] ? count : value->type.extent[cut]);
 }
 
-/* Cuts the region that begins with a product, and returns true, if the result is large. */
+/* Cuts the region that begins with a product if its result is large. Returns whether it did. */
 static bool cut_product(const Chunking *chunking, Op *product) {
     const Value *value = product->results[0];
     int64_t parts[IR_MAX_RANK];

@@ -19,8 +19,8 @@ typedef struct Chunked {
     Module *module;
     Arena *arena;     // scratch
     Op *product;      // the region's first operator
-    int cut;          // the dimension of its result that is cut into chunks
-    int64_t elements; // elements of that result; values that have fewer are not large
+    int cut;          // the dimension of the product's result that is cut into chunks
+    int64_t elements; // elements of the product's result; values that have fewer are not large
     bool *in;         // by op index: in the region
     bool *given;      // by op index: in the region, and does not depend on the product
     bool *behind;     // by op index: outside the region, and depends on the region
@@ -37,11 +37,11 @@ Chunked *chunked_of(Arena *arena, Module *module, Op *product, int dim);
 
 /* The operators that take a slice of a tensor and that concatenate slices, with their arguments. */
 typedef struct SliceConcat {
-    const OpDef *piece, *row;
+    const OpDef *piece, *row;                          // slice, concatenation
     int piece_dim, piece_start, piece_length, row_dim; // indices of attributes
 } SliceConcat;
 
-/* Finds both operators in the module by their clauses `shift` and `row`; false: one is missing. */
+/* Finds both operators by their clauses `shift` and `row`; sets *movers. False: one is missing. */
 bool slice_concat_find(const Module *module, SliceConcat *movers);
 
 /* Replaces the region by the operators of `count` chunks. Runs ir_number. */

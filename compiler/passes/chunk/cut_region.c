@@ -26,7 +26,7 @@ typedef struct Cutter {
     int before;          // number of chunks of regions that were cut earlier
     Value **own;         // by value id: its counterpart in the current chunk
     Value **sum;         // by value id: the accumulated sum over rows
-    Value **members;     // by value id times count: the chunks' slices of a result
+    Value **members;     // at value id * count + chunk: the chunk's rows of a result
     Array(Piece) pieces; // slices of operands, for the current chunk
     const OpDef *add;    // adds two values
 } Cutter;
@@ -39,7 +39,8 @@ static bool is_argument(const Expr *expr, int *argument) {
     return is;
 }
 
-/* Finds the attribute that gives the number of dimensions before a tensor's second index. */
+/* Writes to *argument the attribute that gives the number of dimensions before `factor`, if that is
+ * a tensor's second index. Returns false if there is none. */
 static bool front_argument(const Rule *rule, const Access *access, int factor, int *argument) {
     return access->dim_count > 1 && access->dims[0].count == 1 && access->dims[1].count == 1 &&
            access->dims[1].factors[0] == factor &&

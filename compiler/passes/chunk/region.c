@@ -76,7 +76,7 @@ static void find_outside(Chunked *region) {
     }
 }
 
-/* Returns whether an operator makes a large value for the region alone, not from the product. */
+/* Returns whether an operator makes a large value, not from the product, for the region alone. */
 static bool gives_large(Chunked *region, const Op *op) {
     if (!region->needed[op->index] || op->result_count != 1 || !is_large(region, op->results[0]) ||
         op->def->rule->form == RULE_PRODUCT || op->section == SECTION_UPDATE)
@@ -99,8 +99,8 @@ static void find_given(Chunked *region) {
 
 /* ---- conditions for cutting ---- */
 
-/* Finds the dimension of a tensor along a bound factor; -1: none. Returns false if there are
- * several, or the dimension has other factors, too. */
+/* Writes to *dim the dimension of a tensor along a bound factor; -1: none. Returns false if there
+ * are several, or the dimension has other factors, too. */
 static bool dim_along(const BoundAccess *access, int factor, int *dim) {
     *dim = -1;
     for (int d = 0; d < access->rank; d++)
@@ -112,8 +112,8 @@ static bool dim_along(const BoundAccess *access, int factor, int *dim) {
     return true;
 }
 
-/* Finds the bound factor of an operator that is cut: the factor of the rows of all operands that
- * depend on the product. Returns false if these factors differ. */
+/* Sets region->factor of an operator to the bound factor that is cut: the factor of the rows of all
+ * operands that depend on the product. Returns false if these factors differ. */
 static bool find_factor(Chunked *region, const Op *op) {
     int found = -1;
     if (op == region->product)
@@ -132,7 +132,8 @@ static bool find_factor(Chunked *region, const Op *op) {
     return found >= 0;
 }
 
-/* Finds the bound factor of an operator independent of the product, from rows cut by a reader. */
+/* Sets region->factor of an operator that does not depend on the product: the factor of the
+ * dimension that a reader cuts. Returns false if no reader cuts one. */
 static bool find_given_factor(Chunked *region, const Op *op) {
     const Module *module = region->module;
     int found = -1, dim;
@@ -204,8 +205,8 @@ static bool operands_fit(const Chunked *region, const Op *op, int bound) {
     return true;
 }
 
-/* Finds the dimensions along which results are cut. Returns false if a result cannot be cut, or if
- * an operator outside of the region reads a large result. */
+/* Sets region->dim of an operator's results. Returns false if a result cannot be cut, or if an
+ * operator outside of the region reads a large result. */
 static bool results_fit(Chunked *region, const Op *op, int bound) {
     for (int r = 0; r < op->result_count; r++) {
         const Value *value = op->results[r];
@@ -226,7 +227,7 @@ static bool may_be_cut(const Module *module, const Op *op) {
            op->def->rule->kind != RULE_VIEW && !op->source->recompute && !op->source->chunk;
 }
 
-/* Removes an operator from the region that does not depend on the product and cannot be cut. */
+/* Removes from the region an operator that does not depend on the product and cannot be cut. */
 static void leave_out(Chunked *region, const Op *op) {
     region->in[op->index] = region->given[op->index] = false;
     region->needed[op->index] = true;
@@ -262,7 +263,8 @@ static bool operators_fit(Chunked *region) {
     return fit;
 }
 
-/* Returns whether the region reads the result of a product other than the first. */
+/* Returns whether an operator of the region reads the result of a product of the region other than
+ * the first. Chunks of such a region would cut whole layers. */
 static bool has_layers(const Chunked *region) {
     const Module *module = region->module;
     for (int i = 0; i < module->ops.count; i++)
@@ -275,7 +277,7 @@ static bool has_layers(const Chunked *region) {
     return false;
 }
 
-/* Returns whether chunks save memory: operators outside read few results with rows. */
+/* Returns whether chunks save memory: of results with rows, operators outside read few elements. */
 static bool wins_memory(const Chunked *region) {
     const Module *module = region->module;
     int64_t given = 0;

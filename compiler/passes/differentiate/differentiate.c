@@ -182,7 +182,7 @@ static bool is_parameter(const Value *value) {
     return value->kind == VALUE_PARAM || (copy && copy->operands[0]->kind == VALUE_PARAM);
 }
 
-/* Adds a RULE_BODY's gradients, parameters' first: these may be the last to read an activation. */
+/* Adds a RULE_BODY's gradients, first those of parameters, which may read an activation last. */
 static void body_gradients(Differentiator *diff) {
     const Op *op = diff->forward;
     for (int k = 0; k < op->operand_count; k++)
@@ -246,7 +246,7 @@ static void forget_functions(Module *module) {
     module->library->gradients.count = 0;
 }
 
-/* Numbers a multi-stage model's operators; those of gradients as the forward operators. */
+/* Numbers a multi-stage model's operators (OpSource.op). Gradients' operators copy the numbers. */
 static void number_units(Module *module) {
     bool stages = false;
     for (int p = 0; module->strategy && p < module->strategy->pipelines.count; p++)

@@ -12,8 +12,7 @@ typedef struct Differentiator {
     Value **mapped;   // by value id of a gradient function: its copy in the module
     bool *wanted;     // by value id of a gradient function: its copy is needed
     bool *vanishes;   // by value id of a gradient function: it is 0, since a result has no gradient
-    // the forward operator whose gradient is built, or `place`; new operators get its source
-    // position
+    // the forward operator whose gradient is built, or `place`: source position of new operators
     const Op *forward;
     Op place;                // source position of operators that belong to no forward operator
     Section section;         // section of new operators
@@ -35,7 +34,7 @@ Value *emit_sum(Differentiator *diff, Value *a, Value *b);
 /* Returns a tensor with one number in all elements. */
 Value *emit_fill(Differentiator *diff, const char *name, Type type, double number);
 
-/* Copies diff->forward's gradient function into the module, for operands that need it. */
+/* Copies diff->forward's gradient function into the module, for operands that need gradients. */
 void inline_gradient(Differentiator *diff);
 
 /* Returns the square of the norm of all gradients together; NULL: there are none. */

@@ -3,7 +3,7 @@
  *     n = square_sum(dw) + square_sum(db)      each rank takes its own pieces of dw and db
  *     w', m', v' = adamw(w, dw, m, v, n)       scales dw by min(1, clip / (sqrt(n) + 1e-6))
  *
- * No two ranks count one element. Layout propagation makes n a partial sum, and one all-reduce adds
+ * No element counts on two ranks. Layout propagation makes n a partial sum, and one all-reduce adds
  * it over all ranks (propagate_layouts/non_mesh_layouts.c, defer_reductions.c).
  *
  * The optimizer's kernels clip (clip_factor of runtime/cpu/optimizer.c). */

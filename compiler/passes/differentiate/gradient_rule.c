@@ -1,6 +1,6 @@
 /* Derives gradients of rules that are expressions. Gradients of kernels (layer norm, softmax,
- * attention) are functions beside their prototypes in include/hetu/ops.h. gradient_dtype: the type
- * of a gradient, f32 for parameters that are cast to bf16. */
+ * attention) are functions beside their prototypes in include/hetu/ops.h. gradient_dtype gives the
+ * type of a gradient: f32 for parameters that are cast to bf16. */
 #include "passes/differentiate/gradient_rule.h"
 
 #include "rule/build.h"
@@ -147,7 +147,7 @@ static const Expr *gradient_expression(Deriver *deriver) {
             !expr_mentions(terms[i].expr, EXPR_ACCESS, deriver->operand))
             continue;
         const Expr *term = rule_term_gradient(arena, &of, terms[i].expr, &repeated);
-        // a term that lacks a factor of the forward sum counts once for each index of it
+        // a term that lacks a factor of the forward sum counts once for each index of that factor
         for (int b = 0; b < factors && !is_zero(term); b++)
             if (repeated >> deriver->op->binding->factors[b].factor & 1)
                 term = expr_binary(
@@ -201,7 +201,7 @@ static Access access_of(const Deriver *deriver, const char *name, const BoundAcc
                     .pitch = -1};
 }
 
-/* Marks each factor that is the only unknown of an access's dimension. Returns whether any is. */
+/* Marks as known each factor that is a dimension's only unknown one. Returns whether any is. */
 static bool learn(const BoundAccess *access, bool *known) {
     bool learnt = false;
     for (int d = 0; d < access->rank; d++) {

@@ -94,7 +94,7 @@ static bool any_wanted(const Differentiator *diff, const Op *op) {
     return false;
 }
 
-/* Returns whether the copy of an operator lacks an operand, because it is 0 and optional. */
+/* Returns whether an operator's copy lacks an operand, because the operand is 0 and optional. */
 static bool left_out(const Differentiator *diff, const Op *op, int operand) {
     return operand_vanishes(diff, op, operand) &&
            op->def->rule->operands[rule_operand(op, operand)].optional;

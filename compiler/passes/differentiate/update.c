@@ -77,7 +77,7 @@ static void update_params(Differentiator *diff) {
     }
 }
 
-/* Returns whether an operator is a placeholder (ir/builtin.h), and sets *value; NULL: none. */
+/* Returns whether an operator is a placeholder (ir/builtin.h); sets *value to what replaces it. */
 static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op,
                        Value **value) {
     const Parameter *param =

@@ -1,5 +1,5 @@
-/* Refuses inputs that do not share the batch which micro-batches cut. Which dimension is the batch:
- * microbatch_input of passes/microbatch/cut.c. */
+/* Refuses inputs that do not share the batch which micro-batches cut. microbatch_input of
+ * passes/microbatch/cut.c finds the batch. */
 #include "passes/factor_dims/factor_dims.h"
 #include "passes/microbatch/cut.h"
 
@@ -8,7 +8,7 @@ typedef struct Batches {
     const Module *module;
     const Classes *classes;
     Arena *arena;
-    bool *beside;  // by atom: a parameter has it, or an operator with the atom of micro-batches
+    bool *beside;  // by atom: a parameter has it, or an operator that also has the cut batch
     bool *trained; // by value id: depends on a parameter
 } Batches;
 
@@ -75,7 +75,7 @@ static void find_atom(Batches *batches, int atom, void *data) {
     search->found |= atom == search->atom;
 }
 
-/* Returns the first forward value with the atom that depends on a parameter; NULL: none. */
+/* Returns the first forward value that has the atom and depends on a parameter; NULL: none. */
 static const Value *first_trained(Batches *batches, int atom) {
     const Module *module = batches->module;
     for (int i = 0; i < module->ops.count; i++)

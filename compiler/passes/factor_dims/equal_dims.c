@@ -1,5 +1,4 @@
-/* Decides which dimensions are one, and into which factors each splits. names.c names the
- * factors. */
+/* Decides which dimensions are equal, and into which factors each splits. names.c names factors. */
 #include "passes/factor_dims/equal_dims.h"
 #include "passes/microbatch/cut.h"
 

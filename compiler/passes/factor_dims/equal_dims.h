@@ -36,10 +36,10 @@ typedef struct Classes {
     int *first_atom;           // by class (root node): its first atom
     int *atom_count;           // by class: number of its atoms
     int atom_total;
-    int *atom_parent;   // union-find forest over atoms
-    int64_t batch_rows; // 0: no input has a batch
-    int micro_atom;     // the atom that micro-batches cut; -1: none
-    int64_t *atom_extent;
+    int *atom_parent;     // union-find forest over atoms
+    int64_t batch_rows;   // extent of the batch dimension; 0: no input has a batch
+    int micro_atom;       // the atom that micro-batches cut; -1: none
+    int64_t *atom_extent; // by atom
 } Classes;
 
 /* Finds which dimensions of a module must have equal extents. Requires bindings (ir_bind). */
@@ -48,6 +48,6 @@ Classes *classes_create(Arena *arena, const Module *module);
 /* Returns the representative node of a node's class. */
 int classes_root(const Classes *classes, int node);
 
-/* Returns the representative of atom j of a node's class, and the number of atoms of that class. */
+/* Return the representative of atom j of a node's class, and the number of atoms of that class. */
 int classes_atom(const Classes *classes, int node, int j);
 int classes_atoms(const Classes *classes, int node);

@@ -22,8 +22,8 @@
 /* A value for which the source writes a layout. */
 typedef struct Written {
     Value *value;
-    Type source;
-    int8_t origin[IR_MAX_RANK];
+    Type source;                // the value's type in the source
+    int8_t origin[IR_MAX_RANK]; // by new dimension: the dimension of the source that it is part of
 } Written;
 
 typedef struct Factoring {
@@ -39,7 +39,7 @@ typedef struct Factoring {
 
 /* ---- values ---- */
 
-/* Lists the atoms of all dimensions of a value in order. Returns how many there are. */
+/* Writes to atoms[] the atoms of all dimensions of a value in order. Returns how many there are. */
 static int value_atoms(Factoring *factoring, const Value *value, int *atoms) {
     int count = 0, node = factoring->classes->value_node[value->id];
     for (int d = 0; d < value->type.rank; d++)
@@ -48,7 +48,7 @@ static int value_atoms(Factoring *factoring, const Value *value, int *atoms) {
     return count;
 }
 
-/* Finds the old dimension of each new dimension of a value. */
+/* Writes to origin[] the old dimension of each new dimension of a value. */
 static void find_origins(Factoring *factoring, const Value *value, int8_t *origin) {
     int count = 0, node = factoring->classes->value_node[value->id];
     for (int d = 0; d < value->type.rank; d++)
@@ -108,7 +108,7 @@ static void factor_factors(Binder *binder) {
     }
 }
 
-/* Returns whether the merged dimension of this node is opaque in this operator. */
+/* Returns whether the operator's equation for the node's merged dimension is opaque. */
 static bool is_opaque(const Binder *binder, int node) {
     const Classes *classes = binder->factoring->classes;
     for (int i = classes->op_equation[binder->op->index]; i < classes->equations.count; i++) {
@@ -119,7 +119,8 @@ static bool is_opaque(const Binder *binder, int node) {
     return false;
 }
 
-/* Lists a dimension's new factors in order, -1 if it may not be cut. Returns how many there are. */
+/* Writes to factors[] the factor of each new dimension into which an old one splits; -1 where the
+ * new dimension has no factor, so that no axis cuts it. Returns how many there are. */
 static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int *factors) {
     const Classes *classes = binder->factoring->classes;
     int count = 0;
@@ -134,8 +135,8 @@ static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int 
     return count;
 }
 
-/* Returns whether the kernel sees the new factors of an old dimension as dimensions of their own. A
- * kernel does for an ellipsis factor with clause `offset`. */
+/* Returns whether the kernel sees the new factors of an old dimension as dimensions of their own.
+ * True for an ellipsis factor with clause `offset`. */
 static bool shows_factors(const Binder *binder, const BoundDim *dim) {
     const Op *op = binder->op;
     int factor = dim->count == 1 ? op->binding->factors[dim->factors[0]].factor : -1;
@@ -211,7 +212,7 @@ static const Binding *factor_binding(Factoring *factoring, const Op *op) {
 
 /* ---- reshapes ---- */
 
-/* Makes the access of a remaining reshape's side. Dimensions without a factor may not be cut. */
+/* Makes the access of one side of a reshape. No axis cuts dimension d if factor[d] is -1. */
 static BoundAccess view_access(Binder *binder, const int *factor, int count) {
     Factoring *factoring = binder->factoring;
     BoundDim dims[IR_MAX_RANK];
@@ -227,7 +228,7 @@ static BoundAccess view_access(Binder *binder, const int *factor, int count) {
                          .dims = intern(factoring->shared, dims, sizeof *dims * (size_t)count)};
 }
 
-/* Makes the binding of any other reshape: atoms that both sides begin or end with are factors. */
+/* Makes the binding of a reshape: atoms with which both sides begin or end become factors. */
 static const Binding *view_binding(Factoring *factoring, const Op *op) {
     Binder *binder = arena_new(factoring->arena, Binder);
     binder->factoring = factoring;
@@ -350,7 +351,7 @@ static void factor_ops(Factoring *factoring) {
     for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->binding = bindings[i];
 }
 
-/* Copies parameters that are outputs at the start: training changes them before the fetch. */
+/* Before all else, copies parameters that are outputs: training changes them before the fetch. */
 static void keep_outputs(Module *module) {
     const OpDef *copy = module_def(module, rule_inserted(module->arena, "copy", "y[i..] = x[i..]"));
     for (int i = 0; i < module->outputs.count; i++) {

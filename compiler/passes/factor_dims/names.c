@@ -1,4 +1,4 @@
-/* Decides which named dimension of the source is which factor (heads inside a qkv matrix). */
+/* Names factors after the named dimensions of the source, such as heads inside a qkv matrix. */
 #include "passes/factor_dims/factor_dims.h"
 
 /* Names of atoms that have been found so far. */
@@ -8,8 +8,8 @@ typedef struct Naming {
     Arena *arena;
     DimName *name;    // by atom
     Position *at;     // by atom: source position that gives the name
-    int *equation[2]; // by class: 1 + the index of its first equation; [0]: of reshapes, [1]: of
-                      // merged dimensions
+    int *equation[2]; // by class: 1 + the index of the first equation that splits the class, made
+                      // by a reshape ([0]) or by a merged dimension ([1]); 0: none
 } Naming;
 
 static const char *shown(const Naming *naming, DimName name) {
@@ -33,7 +33,7 @@ static void name_atom(Naming *naming, int atom, DimName name, Position at) {
     naming->at[atom] = at;
 }
 
-/* Returns whether atom j of a class occurs before: a reshape merged a dimension with itself. */
+/* Returns whether atom j of a class is an earlier one, too: a reshape merged it with itself. */
 static bool is_repeated(const Naming *naming, int node, int j) {
     for (int i = 0; i < j; i++)
         if (classes_atom(naming->classes, node, i) == classes_atom(naming->classes, node, j))
@@ -49,7 +49,8 @@ static void name_run(Naming *naming, int node, const char *name, Position at) {
     }
 }
 
-/* Returns the nodes into which a rule's `compound` or a reshape splits the class of `node`. */
+/* Returns the nodes into which a merged dimension (`compound`) or a reshape splits the class of
+ * `node`, and writes their number to *count; NULL: none does. */
 static const int *parts_of(const Naming *naming, int node, bool compound, int *count) {
     int root = classes_root(naming->classes, node), index = naming->equation[compound][root];
     if (!index) return NULL;
@@ -60,7 +61,7 @@ static const int *parts_of(const Naming *naming, int node, bool compound, int *c
     return left ? equation->right : equation->left;
 }
 
-/* Finds for every class the first equation of each kind with only this class on one side. */
+/* Finds for every class the first equation of each kind that has one side of this class alone. */
 static void index_equations(Naming *naming) {
     const Classes *classes = naming->classes;
     for (int kind = 0; kind < 2; kind++)
@@ -82,7 +83,7 @@ static bool any_named(const Naming *naming, int node) {
     return false;
 }
 
-/* Names a dimension: in round 0 single atoms and rules' merged dimensions, in round 1 all else. */
+/* Names a dimension: in round 0 if it is one atom or a rule's merged dimension, else in round 1. */
 static void name_class(Naming *naming, int node, const char *name, Position at, int round) {
     int count;
     bool direct = classes_atoms(naming->classes, node) <= 1 || parts_of(naming, node, true, &count);

@@ -14,9 +14,9 @@ typedef struct Reader {
 
 /* The new form of a dimension of the written layout. */
 typedef struct Match {
-    bool fits, gone;
-    int dim;
-    int64_t extent; // extent of the written dimension
+    bool fits, gone; // consists of whole new dimensions; has no new dimension
+    int dim;         // its first new dimension
+    int64_t extent;  // extent of the written dimension
 } Match;
 
 /* Returns the state on the first new dimension of dimension `number`; `dup` if there is none. */
@@ -75,8 +75,8 @@ static const UserLayout *renumber_states(const Reader *reader, UserLayout *writt
     return written;
 }
 
-/* Finds the new dimensions of each dimension of `written`: the layout's view, or the tensor's shape
- * in the source. */
+/* Writes to now[] the new form of each dimension of `written`: of the layout's view, or of the
+ * tensor's shape in the source. */
 static void match_dims(const Reader *reader, Shape written, Match *now) {
     int d = 0, rank = reader->value->type.rank;
     const int64_t *extent = reader->value->type.extent;
@@ -104,7 +104,7 @@ static int64_t group_pieces(const Group *group, int dim) {
 }
 
 /* Returns whether cutting a dimension is cutting its first factor: there is one factor, or the
- * pieces divide the first one. */
+ * number of pieces divides the first one. */
 static bool cuts_first(const Reader *reader, const Layout *layout, int dim, const Match *now) {
     int64_t first = now->gone ? 1 : reader->value->type.extent[now->dim];
     for (int g = 0; g < layout->group_count; g++) {
@@ -174,7 +174,7 @@ static const Layout *renumber_layout(const Reader *reader, const Layout *layout)
     return result;
 }
 
-/* Drops layouts over device numbers without a strategy, because a single device cuts nothing. */
+/* Without a strategy, drops layouts over device numbers, because a single device cuts nothing. */
 const UserLayout *factor_written(Module *module, const Value *value, Type source,
                                  const int8_t *origin) {
     Reader reader = {.module = module, .value = value, .origin = origin, .source = source};

@@ -4,11 +4,10 @@
  *     before    a = add(x, bias); h = gelu(a); y = mul(h, mask)
  *     after     y = fused(x, bias, mask)      one kernel, one loop
  *
- * Steps: sums become operands of operators that can add (clause `plus`). Pairs of operators become
- * one (clause `with`). Groups of operators grow along values
- * (conditions: fusion_conditions.c). Sums move directly before products
- * whose kernels can compute them. That step is skipped under zero 2 and 3, where the order of
- * gradients determines how many gradients exist at a time.
+ * Steps: operators that can add (clause `plus`) compute sums of their results. Pairs of operators
+ * become one (clause `with`). Groups of operators grow along values (conditions:
+ * fusion_conditions.c). Sums move directly before products whose kernels can compute them, except
+ * under zero 2 and 3, where the order of gradients determines how many exist at a time.
  *
  * Requires: pass propagate_layouts.
  *
@@ -48,7 +47,7 @@ static bool is_joined(const Fuse *fuse, const Op *op) {
 }
 
 /* Returns whether two operators may be fused with regard to recomputation. A recomputed operator
- * must give the same bits, so it is fused with the copies of what its first run is fused with. */
+ * must give the same bits, so it is fused with copies of the operators of its original's group. */
 static bool run_alike(const Fuse *fuse, const Op *a, const Op *b) {
     if (!a->source->recomputes || !b->source->recomputes)
         return a->source->recomputes == b->source->recomputes;
@@ -81,7 +80,7 @@ static void join_siblings(Fuse *fuse, const Op *op) {
     }
 }
 
-/* Makes an operator in no larger group the epilogue of the product that makes its operand. */
+/* Makes an operator alone in its group the epilogue of the product that makes its operand. */
 static void join_product(Fuse *fuse, Op *op) {
     const FuseGroup *own = fuse->group[op->index];
     Op *product = op->operand_count == 1 && op->operands[0] ? op->operands[0]->def : NULL;
@@ -104,8 +103,7 @@ static void find_groups(Fuse *fuse) {
     fuse->visited = arena_array(fuse->arena, int, module->ops.count);
     for (int i = 0; i < module->ops.count; i++)
         fuse->group[i] = group_of_op(fuse, module->ops.at[i]);
-    // groups grow from makers to readers, then among readers of one value, then as epilogues of
-    // products
+    // groups grow from makers to readers, among readers of one value, then by products' epilogues
     for (int i = 0; i < module->ops.count; i++) join_makers(fuse, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) join_siblings(fuse, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) join_product(fuse, module->ops.at[i]);

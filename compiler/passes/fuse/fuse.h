@@ -31,9 +31,9 @@ typedef Array(Op *) Users;
 typedef struct Fuse {
     Module *module;
     Arena *arena;      // scratch
-    FuseGroup **group; // by op index; NULL: the operator is not fused
+    FuseGroup **group; // by op index; NULL: the operator cannot be fused
     Users *users;      // by value id: the operators that read it
-    bool *wanted;      // by value id: it is an output or an update
+    bool *wanted;      // by value id: it is the loss, an output, a gradient or a new value
     int *place;        // by op index: the number of operators before it, without recomputed ones
     int *visited;      // by op index: the last walk that visited it
     int walk;          // number of the current walk
@@ -57,7 +57,7 @@ void hoist_casts(Fuse *fuse);
 /* Makes the group of one operator; NULL: it cannot be fused. */
 FuseGroup *group_of_op(Fuse *fuse, Op *op);
 
-/* Returns the union of two groups that make and read `value`, or both read it; NULL: unfit. */
+/* Joins two groups: one makes `value` and one reads it, or both read it. NULL: they do not fit. */
 FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value);
 
 /* Makes the group of a product and its epilogue (clause `epilogue`); NULL: there can be none. */

@@ -34,7 +34,7 @@ static bool adds_alike(Module *module, const Op *sum) {
     return alike;
 }
 
-/* Returns whether all readers of the operator's other results come after index `place`. */
+/* Returns whether all readers of the operator's results except `value` come after index `place`. */
 static bool read_behind(const Fuse *fuse, const Op *op, const Value *value, int place) {
     for (int r = 0; r < op->result_count; r++) {
         const Users *users = &fuse->users[op->results[r]->id];
@@ -57,7 +57,7 @@ static bool may_add(const Adding *adding, const Op *sum, int term) {
     return !other->def || other->def->index < op->index || read_behind(fuse, op, value, sum->index);
 }
 
-/* Sets an operand of the operator to `value`, with the indices of a result. */
+/* Sets an operand of the operator to `value`, with the factors of result `result`. */
 static void take_operand(Module *module, Op *op, int operand, int result, Value *value) {
     Binding *binding = arena_copy(module->arena, op->binding, sizeof *binding);
     BoundAccess *operands =
@@ -73,7 +73,7 @@ static void take_operand(Module *module, Op *op, int operand, int result, Value 
     op->operands = values;
 }
 
-/* Removes the sum. The term's maker moves there, unless its other results are read earlier. */
+/* Removes the sum. The term's maker takes its place, unless other results are read before that. */
 static void add_there(Adding *adding, Op *sum, int term) {
     Fuse *fuse = adding->fuse;
     Module *module = fuse->module;

@@ -64,7 +64,7 @@ static bool same_item(const Item *a, const Item *b) {
            !memcmp(a->loops, b->loops, sizeof *a->loops * (size_t)a->rank);
 }
 
-/* Returns the expression for a member's operand k: the group's value, or a tensor that it reads. */
+/* Returns the expression for a member's operand k: a value or an operand of the group. */
 static const Expr *operand_leaf(Composer *composer, int k) {
     const Op *op = composer->member->op;
     Item item = item_of(composer, op->operands[k], &op->binding->operands[k]);
@@ -174,7 +174,7 @@ static void add_member(Composer *composer, const Member *member) {
 
 /* ---- the rule ---- */
 
-/* Returns the extent of members along a loop: a micro-batch's rows if tensors have no more. */
+/* Returns the smallest extent of members along a loop, such as a micro-batch's rows. */
 static int64_t loop_extent(const FuseGroup *group, int loop) {
     int64_t extent = group->extent[loop];
     for (int i = 0; i < group->members.count; i++) {
@@ -196,8 +196,8 @@ static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *
     return op_extent(op, factor) != whole ? whole : 0;
 }
 
-/* Returns whole_along of the first member that has one. It is the whole batch where tensors have a
- * micro-batch's rows, and the padded length where a pipeline reads rows up to a shorter length. */
+/* Returns whole_along of the first member for which it is not 0: rows of the whole batch where
+ * tensors have a micro-batch's, the padded length where a pipeline reads a shorter length. */
 static int64_t whole_extent(const FuseGroup *group, const Value *tensor, int dim) {
     int64_t whole = 0;
     for (int i = 0; i < group->members.count && !whole; i++) {
@@ -260,7 +260,7 @@ static Access made_access(const Composer *composer, const RuleDraft *draft, cons
     return access;
 }
 
-/* Joins the names of the first members. */
+/* Returns the names of the first members, joined. */
 static const char *group_name(const Composer *composer) {
     enum { NAMED = 4 };
     Text name = {.arena = composer->arena};

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Limits of a group: the distance between its first and last member (so that values are not kept
- * for long), the number of tensors. */
+/* Limits of a group: the number of operators from its first to its last member (so that values are
+ * not kept for long), and the number of its tensors. */
 enum { SPAN = 24, MOST_TENSORS = 24 };
 
 /* Returns whether an operator is a member. */
@@ -95,12 +95,13 @@ FuseGroup *group_of_op(Fuse *fuse, Op *op) {
 
 /* ---- one index space ---- */
 
-/* Finds the loops of an access's dimensions. */
+/* Writes the loop of each dimension of an access to loops[]. */
 static void access_loops(const Member *member, const BoundAccess *access, int *loops) {
     for (int d = 0; d < access->rank; d++) loops[d] = member->loop[access->dims[d].factors[0]];
 }
 
-/* Finds the loops of a value's dimensions, if some member reads or makes it with all loops. */
+/* Writes the loop of each dimension of a value to loops[]. Returns false unless a member reads or
+ * makes the value, and the value has as many dimensions as the group has loops. */
 static bool value_loops(const FuseGroup *group, const Value *value, int *loops) {
     if (value->type.rank != group->rank) return false;
     for (int i = 0; i < group->members.count; i++) {

@@ -92,7 +92,7 @@ static const BoundAccess *bound_like(const Op *op, const Rule *rule, const Acces
     return NULL;
 }
 
-/* Binds tensors of a rule like tensors of `op` with equal indices; false if `op` lacks one. */
+/* Writes to bound[] the bindings of tensors of `op` with equal indices; false if `op` lacks one. */
 static bool bind_like(const Op *op, const Rule *rule, const Access *accesses, int count,
                       BoundAccess *bound) {
     for (int i = 0; i < count; i++) {

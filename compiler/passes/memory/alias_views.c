@@ -87,7 +87,8 @@ static bool may_overwrite(const Op *op, int k) {
     return false;
 }
 
-/* Returns whether all readers of a value, and of its views, except `row`, accept its strides. */
+/* Returns whether all readers of a value, and of its views, except `row`, accept its strides. Makes
+ * the views subviews of the value. */
 static bool is_taken(Views *views, Value *value, const Op *row) {
     const Readers *readers = &views->readers[value->id];
     bool taken = !views->fetched[value->id];

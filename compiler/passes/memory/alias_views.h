@@ -21,8 +21,8 @@ typedef struct Views {
 
 Views views_of(Arena *arena, Module *module);
 
-/* Makes the result of a slice a subview of its operand if possible (Value.subview), and views of
- * the result, too. Returns whether it did. */
+/* If possible, makes a slice's result, and views of the result, subviews of the slice's operand
+ * (Value.subview). Returns whether it did. */
 bool view_slice(Views *views, Op *op);
 
 /* If possible, makes the members of a concatenation subviews of the result and returns true. Does

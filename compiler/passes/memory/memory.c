@@ -43,7 +43,7 @@ static bool in_arena(const Value *value) { return value->kind == VALUE_RESULT; }
 
 /* ---- sharing ---- */
 
-/* Extends the lifetimes of a union's parts to that of the union. */
+/* Extends the lifetimes of the operands of each `union` to the last use of its result. */
 static void extend_unions(Memory *memory) {
     for (int i = memory->module->ops.count - 1; i >= 0; i--) {
         const Op *op = memory->module->ops.at[i];
@@ -111,7 +111,7 @@ static void share_body(Memory *memory, Op *op) {
     }
 }
 
-/* Returns whether no loop after the result's reads the operand, and all reads are at its index. */
+/* Returns whether the operand is read at the result's indices, in no loop after the result's. */
 static bool read_before(const Op *op, const EquationPlan *plan, int operand, int result) {
     int made = plan->step[plan->equation[op->binding->results[result].access]].loop;
     for (int k = 0; k < op->operand_count; k++)
@@ -148,15 +148,15 @@ static void share_equations(Memory *memory, Op *op) {
     }
 }
 
-/* Returns whether a value must not share this storage: it is an output, and the storage is a
- * parameter that training changes. */
+/* Returns whether a value must not share the storage of `from`: it is an output, and the storage is
+ * a parameter that training changes. */
 static bool must_copy(const Memory *memory, const Value *value, const Value *from) {
     return memory->last[value->id] == memory->module->ops.count &&
            value_storage(from)->kind == VALUE_PARAM &&
            param_changes(memory->module, value_storage(from));
 }
 
-/* Gives results the storage of operands (clause inplace) without later reader, or updated. */
+/* Gives results the storage of `inplace` operands that have no later reader or are updated. */
 static void share_inplace(Memory *memory, Op *op) {
     const bool updates = op->def == memory->module->optimizer->op;
     for (int r = 0; r < op->result_count; r++) {
@@ -172,7 +172,7 @@ static void share_inplace(Memory *memory, Op *op) {
     }
 }
 
-/* Returns whether a value has one reader and, if it is a union, so has each of its parts. */
+/* Returns whether a value has one reader and, if it is a `union`, so has each of its operands. */
 static bool reads_alone(const Memory *memory, const Value *value) {
     const Op *def = value->def;
     for (int k = 0; def->def == memory->module->builtin->stage_union && k < def->operand_count; k++)
@@ -216,8 +216,8 @@ static void share_op(Memory *memory, Op *op) {
     else if (!op_gathers(module, op)) share_body(memory, op);
 }
 
-/* Gives a new value the storage of the old value, if it is made after the last reader of the old
- * value. Does nothing if the optimizer's operator gave it a storage. */
+/* Gives a new value the storage of the old value, if the old value's last reader runs before the
+ * new value's maker. Does nothing if the optimizer's operator gave the new value a storage. */
 static void share_update(Memory *memory, const Value *old, Value *made) {
     if (made && made != old && made->def && !made->storage &&
         memory->last[old->id] < made->def->index)
@@ -274,8 +274,8 @@ static void release_read_behind(const Memory *memory, Role *role) {
     }
 }
 
-/* Finds the values that lie in a slot of their micro-batch: values that cross phases, and messages.
- * Only roles with messages, or several micro-batches in progress, have such slots. */
+/* Sets role->kept of values that lie in their micro-batch's slot: values that cross phases, and
+ * messages. Only roles with messages, or several micro-batches in progress, have slots. */
 static void find_kept(const Memory *memory, Role *role) {
     const Module *module = memory->module;
     role->kept = arena_array(module->arena, bool, module->next_id);
@@ -337,7 +337,7 @@ static int64_t place_items(Memory *memory, Packing *packing) {
     return bytes;
 }
 
-/* Sets the offset of each union to the offset of the part that the role has; -1: no part. */
+/* Sets the offset of each `union` to the offset of the operand that the role has; -1: none. */
 static void place_unions(Memory *memory, Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];

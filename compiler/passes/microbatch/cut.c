@@ -1,5 +1,4 @@
-/* Decides how many rows each micro-batch of each pipeline has, and refuses a batch that does not
- * fit. */
+/* Decides how many rows each pipeline's micro-batches have. Refuses a batch that does not fit. */
 #include "passes/microbatch/cut.h"
 #include "strategy/layer_placement.h"
 
@@ -114,7 +113,7 @@ static const Module *shorter_of(const LengthVariant *variants, int pipeline) {
     return variants ? variants[pipeline].module : NULL;
 }
 
-/* Returns the template of pipelines with equal work; makes one if there is none. */
+/* Returns the index of the template that fits pipeline `number`; makes one if there is none. */
 static int body_of(Module *module, const LengthVariant *variants, int number, int64_t rows) {
     const Pipeline *pipeline = &module->strategy->pipelines.at[number];
     PipelineTemplates *bodies = module->templates;

@@ -9,14 +9,14 @@
 #include "ir/unit.h"
 
 /* Return whether a step cuts the batch into micro-batches (several, or one with padding lengths),
- * and has a loop over them. One micro-batch in several stages makes a loop, too. */
+ * and whether it has a loop over them. One micro-batch in several stages makes a loop, too. */
 bool microbatch_cuts(const Module *module);
 bool microbatch_loops(const Module *module);
 
 /* Returns the input whose leading dimension is the batch: the first with dimensions; NULL: none. */
 const Value *microbatch_input(const Module *module);
 
-/* Finds the pipelines that run and their templates (ir/pipeline_template.h), without meshes.
- * `variants`: ModuleLinks.variants. `batch`: rows of the batch; 0: no input has rows. `unit`: rows
- * that stay together. Returns false after an error: rows that do not add up to the batch. */
+/* Sets module->templates: the pipelines that run, and their templates, without meshes. `variants`:
+ * ModuleLinks.variants. `batch`: rows of the batch; 0: no input has rows. `unit`: rows that are
+ * never parted. Returns false after an error: rows that do not add up to the batch. */
 bool microbatch_bodies(Module *module, const LengthVariant *variants, int64_t batch, int64_t unit);

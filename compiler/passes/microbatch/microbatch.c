@@ -18,9 +18,8 @@
  * each iteration. An operator of the loop that needs a cut value as a whole, or the finished sum,
  * is an error. A sum of inputs alone, such as the number of rows that count, is needed earlier: a
  * separate loop in front computes it. Unequal pipelines need no weights: each mean divides by the
- * size of the whole batch, so that gradients are simply added. A batch that runs as a
- * whole does not change. A single micro-batch in several stages has all rows, so no value is cut.
- */
+ * size of the whole batch, so that gradients are simply added. A batch that runs as a whole does
+ * not change. A single micro-batch in several stages has all rows, so no value is cut. */
 #include "passes/microbatch/cut.h"
 #include "passes/differentiate/differentiate.h"
 #include "passes/pass_manager.h"
@@ -31,14 +30,14 @@ enum { MOST_MADE = 6 };
 typedef struct Loop {
     Module *module;
     Arena *arena;
-    LoopPosition *turn;  // by value id: the position in which it is computed
-    Value **accumulated; // by value id: the accumulation of a contribution
-    bool *given;         // by value id: depends on inputs alone
-    Value **counted;     // by value id: in the counting loop, the copy of a value that depends on
-                         // inputs alone, or the finished sum of its rows
-    Value **part;        // by value id of an input: the rows of the current micro-batch
-    bool *fed;           // by value id: depends on an input
-    Array(Op *) turns[4];
+    LoopPosition *turn;   // by value id: the position in which it is computed
+    Value **accumulated;  // by value id: the accumulation of a contribution
+    bool *given;          // by value id: depends on inputs alone
+    Value **counted;      // by value id: in the counting loop, the copy of a value that depends on
+                          // inputs alone, or the finished sum of its rows
+    Value **part;         // by value id of an input: the rows of the current micro-batch
+    bool *fed;            // by value id: depends on an input
+    Array(Op *) turns[4]; // by LoopPosition: the operators
 } Loop;
 
 static bool is_cut(const Value *value) { return value && value->micro.kind == MICRO_ROWS; }
@@ -138,8 +137,8 @@ static LoopPosition place(Loop *loop, const Op *op) {
     return turn;
 }
 
-/* Makes an operator that accumulates a value, or collects its rows, in the loop. The new operator
- * has the layer of `like` and the source position of `user`. */
+/* Returns the result of a new operator that accumulates a value, or collects its rows, in the loop.
+ * The operator has the layer of `like` and the source position of `user`. */
 static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op *like,
                            const Op *user, LoopPosition turn) {
     Module *module = loop->module;
@@ -153,7 +152,7 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
     return op->results[0];
 }
 
-/* Adds an accumulation. In the main loop, order_turns puts it behind its term. */
+/* Adds an accumulation of `value`. In the main loop, order_turns puts it after that value. */
 static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
                              LoopPosition turn) {
     loop->accumulated[value->id] =
@@ -173,7 +172,7 @@ static Value *whole(Loop *loop, Value *value, const Op *user) {
 
 /* ---- inputs ---- */
 
-/* Makes the operator for the current micro-batch's rows of an input, in loop `turn`. */
+/* Returns the current micro-batch's rows of an input, which a new operator in loop `turn` makes. */
 static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *user) {
     Op *op = ir_op_like(loop->module, &(OpCall){loop->module->builtin->local_part, &input, 1, NULL},
                         user);
@@ -273,7 +272,7 @@ static bool place_given(Loop *loop, Op *op) {
     return sums;
 }
 
-/* Replaces operands that the counting loop computes by their sums. */
+/* Replaces operands that the counting loop computes by the finished sums. */
 static void take_counts(Loop *loop, Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && loop->turn[op->operands[k]->id] == LOOP_COUNT)
@@ -325,7 +324,7 @@ static void place_all(Loop *loop) {
     }
 }
 
-/* Collects the rows of all micro-batches of an output. */
+/* Returns an output's rows of all micro-batches, which a new operator collects. */
 static Value *collected(Loop *loop, Value *value, const Op *end) {
     Op place = op_place_at(end->at);
     const Op *like = value->def ? value->def : &place;

@@ -14,7 +14,7 @@ static bool hands(const Assigner *assigner, const Op *op) {
            op->loop == LOOP_EACH && !op->results[0]->layout;
 }
 
-/* Returns whether `maker`'s visit is on the stage of `reader`, in its phase, and runs earlier. */
+/* Returns whether `maker` runs on the stage and in the phase of `reader`, in an earlier visit. */
 static bool runs_before(const Assigner *assigner, const Op *maker, const Op *reader) {
     bool forward = op_phase(assigner->module, reader) == PHASE_FORWARD;
     return maker->stage == reader->stage &&
@@ -84,8 +84,8 @@ static Share share_of(const Assigner *assigner, const Op *op, Version *const *ve
                : SHARE_NO;
 }
 
-/* Returns a group of operands in which the rule is linear (rule_linear). All are partial sums along
- * the axis, or scalars, with at least one partial sum. 0: there is none. */
+/* Returns a group of operands in which the rule is linear (rule_linear), and which are partial sums
+ * along the axis, or scalars, with at least one partial sum. 0: there is none. */
 static int partial_group(const Assigner *assigner, const Op *op, Version *const *versions,
                          int axis) {
     int group[64] = {0};
@@ -238,7 +238,7 @@ static bool goes_before(const Op *op, int k, int held, const NamedCut *cut) {
 }
 
 /* Returns an operand whose layout from the source decides about an axis instead of a split rule;
- * -1: none. `gradient`: looks at constraints of gradients. */
+ * -1: none. `gradient`: looks only at constraints of gradients, else only at all others. */
 static int holding_operand(const Assigner *assigner, const Op *op, const NamedCut *cut,
                            bool gradient) {
     for (int k = 0; k < op->operand_count; k++) {
@@ -320,8 +320,8 @@ static int count_passes(const Mesh *mesh, const Assignment *assignment) {
     return count;
 }
 
-/* Returns whether `at` passes on more partial sums than `best`, which has the same price. Counts
- * only if partial sums of the result are later reduced together. */
+/* Returns whether `at` passes on more partial sums than `best`, which has the same price. True only
+ * if partial sums of the result are later reduced together. */
 static bool passes_more(const Search *search) {
     const Value *result = search->op->results[0];
     return (result->type.rank == 0 || result->micro.kind == MICRO_SUM) &&
@@ -340,7 +340,7 @@ static void compare_assignment(Search *search) {
     search->best = search->at;
 }
 
-/* Compares all assignments of the free axes from `first` to before `last`. */
+/* Compares all assignments of the free axes `first` to `last` - 1. */
 static void search_axes(Search *search, int first, int last) {
     if (first == last) {
         compare_assignment(search);

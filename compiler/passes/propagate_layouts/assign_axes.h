@@ -7,7 +7,7 @@
  *     tp: ffn, by price: tp cuts w along ffn already, so no conversion is needed
  *
  * Split rules come first, in their order, where the operator's rule allows the cut. The price
- * decides about all other axes (price.h). Such an axis cuts a factor by which an operand is already
+ * decides about all other axes (price.c). Such an axis cuts a factor by which an operand is already
  * cut, passes partial sums through a linear operator, or leaves the operator whole. */
 #pragma once
 
@@ -59,22 +59,22 @@ typedef struct Assigner {
 } Assigner;
 
 /* An assignment of mesh axes to an operator. For every axis it has the bound factor that the axis
- * cuts, or ASSIGN_NONE. ASSIGN_PASS + 1 - g: partial sums pass through the operands of group g (1,
- * 2, ...) of rule_linear. With `turns` of the strategy, axes of `ring_axes` cut another factor,
+ * cuts, or ASSIGN_NONE, or ASSIGN_PASS + 1 - g if partial sums pass through the operands of group g
+ * (1, 2, ...) of rule_linear. With `turns` of the strategy, axes of `ring_axes` cut another factor,
  * `ring_factor`, of tensors that have it, in ring steps, one for each piece (ring_attention.c). */
 typedef struct Assignment {
     int factor[MESH_MOST];
-    bool zigzag[MESH_MOST]; // a zigzag split
-    int order[MESH_MOST], order_count;
-    int ring_factor;    // a bound factor; ASSIGN_NONE: no ring steps
-    uint32_t ring_axes; // bit a: pieces move along axis a
+    bool zigzag[MESH_MOST];            // a zigzag split
+    int order[MESH_MOST], order_count; // the axes that cut factors, the major ones first
+    int ring_factor;                   // a bound factor; ASSIGN_NONE: no ring steps
+    uint32_t ring_axes;                // bit a: pieces move along axis a
 } Assignment;
 
 /* Returns the assignment of an operator. `versions` has the versions of each operand; NULL: absent.
  * Marks split rules as used or refused. */
 Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions);
 
-/* Finds the factor whose pieces move in a ring along axes, by `turns` (ulysses_or_ring.c). */
+/* Sets ring_factor and ring_axes: a factor whose pieces move round axes, by `turns`. */
 void choose_ring(const Assigner *assigner, const Op *op, Version *const *versions,
                  Assignment *assignment);
 
@@ -91,7 +91,7 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
 bool version_reaches(const Assigner *assigner, const Version *version);
 
 /* Return the newest version that the current operator may read, and the version that is cheapest to
- * convert to `to`. If it may read none, all are candidates, and a message sends the value. */
+ * convert to `to` (*price). If the operator may read none, a message sends one of all versions. */
 const Version *newest_version(const Assigner *assigner, const Version *versions);
 const Version *cheapest_version(const Assigner *assigner, const Version *versions,
                                 const Sharding *to, double *price);

@@ -65,7 +65,7 @@ static const Layout *apart(const Propagation *propagation, const Layout *layout)
 
 /* Returns a layout in which all devices together count each element once in an operator's scalar
  * result; NULL: there is none. Emitted loops skip all but one of several equal pieces. A kernel
- * cannot, so replicas are cut into distinct parts. */
+ * skips none, so replicas are cut into distinct parts. */
 static const Layout *counted_once(const Propagation *propagation, const Op *op,
                                   const Layout *layout) {
     int k = 0, count;
@@ -88,7 +88,7 @@ bool propagate_non_mesh(Propagation *propagation, Op *op) {
     if (layout && !op->results[0]->type.rank) layout = counted_once(propagation, op, layout);
     if (!layout) return false;
     Sharding whole = sharding_whole(), each = contributions(propagation, op);
-    // operands in the common layout; scalars whole
+    // convert operands to the common layout, and scalars to copies on every device
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k])
             op->operands[k] =
@@ -97,7 +97,7 @@ bool propagate_non_mesh(Propagation *propagation, Op *op) {
                     : propagate_converted(propagation, op->operands[k], &whole, op,
                                           propagate_reason(propagation, op, k));
     array_push(propagation->module->arena, &propagation->out, op);
-    // results in the same layout; scalars as contributions
+    // give results the same layout, and scalars a contribution of each device
     for (int k = 0; k < op->result_count; k++) {
         bool number = !op->results[k]->type.rank;
         propagate_result(propagation, op, k,

@@ -55,7 +55,7 @@ static bool convertible(StateKind before, StateKind after) {
            (before == STATE_DUP || after == STATE_DUP || before == after);
 }
 
-/* Cache key of a conversion of the first of the replica groups. Layouts, extents are interned. */
+/* Cache key of a conversion in the first replica group. Layouts and extents are interned. */
 typedef struct ReplicaGroupKey {
     const Layout *from, *to;
     const int64_t *extent;
@@ -154,7 +154,7 @@ double price_crossing(const Assigner *assigner, const Value *value, const Shardi
     return known_price(assigner, value, NULL, to);
 }
 
-/* Converts bytes to a price: with a cluster, their seconds over the links of a host. */
+/* Returns the price of moving bytes: with a cluster, their seconds over the links of a host. */
 static double bytes_price(const Assigner *assigner, double bytes) {
     return cluster_of(assigner) ? bytes / cluster_of(assigner)->local.bandwidth : bytes;
 }

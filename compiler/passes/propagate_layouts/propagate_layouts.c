@@ -16,7 +16,7 @@
  * its parameters and does not keep them.
  *
  * assign_axes.h decides which axis cuts which dimension of an operator, and so its result's layout.
- * propagate_union has gradients of pipelines with different tp degrees. */
+ * propagate_union adds gradients of pipelines with different tp degrees. */
 #include "ir/analysis/phases.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"
@@ -112,7 +112,7 @@ static bool same_layer(const Op *a, const Op *b) {
            layer_equal(a->source->layer, b->source->layer);
 }
 
-/* Returns `from`, or its complete value if both layouts have different pending reductions. */
+/* Returns `from`, or a whole copy of it if `from` and `to` have different pending reductions. */
 static Value *reducible(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         const char *reason) {
     StateKind before = layout_partial(from->layout), after = layout_partial(to);
@@ -123,8 +123,8 @@ static Value *reducible(Propagation *propagation, Value *from, const Layout *to,
                                 user, reason);
 }
 
-/* Inserts a conversion of `from` to a layout, either here or, if `turn` is LOOP_BEFORE, before the
- * loop over micro-batches. The conversion's source position is `user`'s. */
+/* Inserts a conversion of `from` to a layout, before `user` or, if `turn` is LOOP_BEFORE, before
+ * the loop over micro-batches. The conversion has the source position of `user`. */
 static Value *insert_at(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         LoopPosition turn, const char *reason) {
     from = reducible(propagation, from, to, user, reason);
@@ -210,7 +210,7 @@ Value *propagate_laid_out(Propagation *propagation, Value *original, const Layou
     return value;
 }
 
-/* Registers a value whose layout is set as its own first version. */
+/* Registers a value that has a layout as the first version of itself. */
 static void add_laid_out(Propagation *propagation, Value *value) {
     Sharding sharding;
     add_version(propagation, value, value,
@@ -279,7 +279,7 @@ static void propagate_op(Propagation *propagation, Op *op) {
     Assignment assignment = assignment_of(propagation, op);
     if (assignment.ring_axes && propagate_ring(propagation, op, &assignment)) return;
     assignment.ring_axes = 0;
-    // constraints of the source pass from operands to results
+    // pass constraints of the source from operands to results
     for (int k = 0; k < op->operand_count; k++)
         propagate_user_constraints(propagation, op, k, op->results, &assignment);
     // convert operands
@@ -307,7 +307,8 @@ static const Layout *update_layout(const Propagation *propagation, const Paramet
     return like->layout ? like->layout : parameter->value->layout;
 }
 
-/* Finds the sharding to which a gradient, or a stage's part, is converted for the update. */
+/* Writes to *sharding the sharding to which a gradient, or a stage's contribution to it, is
+ * converted for the update. Returns false if there is none. */
 static bool reduced_sharding(const Propagation *propagation, const Mesh *mesh,
                              const Value *gradient, Sharding *sharding) {
     const Layout *layout = propagation->reduced[gradient->id];
@@ -441,7 +442,8 @@ static void reduce_gradients(Propagation *propagation, const Op *op, Value *cons
     }
 }
 
-/* Returns a new value with the old one's layout and storage. The update read that as `operand`. */
+/* Returns `made`, the new value of `old`, in the layout of `old`. Inserts a conversion, unless the
+ * layout is the same and the update read `old` itself (`operand`). */
 static Value *stored(Propagation *propagation, const Op *op, Value *made, const Value *operand,
                      const Value *old) {
     if (operand == old &&
@@ -506,7 +508,7 @@ static void convert_gradients(Propagation *propagation, const Op *first) {
 /* ---- the pass ---- */
 
 /* Records that a value is a parameter's gradient or a stage's contribution to it. Also records the
- * mesh layout to which the value is converted. Under `zero 2` each micro-batch's terms are, too. */
+ * mesh layout to which the value, and under `zero 2` each micro-batch's term, is converted. */
 static void begin_sum(Propagation *propagation, const Parameter *parameter, const Value *sum,
                       const Mesh *mesh, const Layout *layout) {
     const Op *def = sum->def;
@@ -665,7 +667,7 @@ static void report_refused(Propagation *propagation, const Mesh *mesh, const Rul
     }
 }
 
-/* Reports refused split rules of all stages' meshes, once for a mesh that is also all devices'. */
+/* Reports refused split rules of the meshes of all stages and of the mesh of all devices. */
 static void report_all_refused(Propagation *propagation) {
     const PipelineTemplates *bodies = propagation->module->templates;
     for (int s = 0; s < bodies->stages.count; s++)
@@ -675,7 +677,7 @@ static void report_all_refused(Propagation *propagation) {
                    propagation->rules[bodies->stages.count]);
 }
 
-/* Returns a `turns` rule's use along an axis on all stages. *cuts: the axis has several devices. */
+/* Returns a `turns` rule's use along an axis, over all stages; sets *cuts if its size exceeds 1. */
 static RuleUse turns_of(const Propagation *propagation, const char *dim, const char *axis,
                         bool *cuts) {
     const Module *module = propagation->module;

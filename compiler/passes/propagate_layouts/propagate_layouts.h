@@ -60,9 +60,9 @@ const char *propagate_reason(Propagation *propagation, const Op *op, int k);
  * changes nothing if the operator cannot use the layout. */
 bool propagate_non_mesh(Propagation *propagation, Op *op);
 
-/* Constraints from layouts in the source (user_constraints.c). The first starts the constraint of a
- * value for which the source gives a layout. The second passes the constraint of operand k on to
- * the results that have the cut dimensions. */
+/* Constraints from layouts in the source (user_constraints.c). propagate_user_layout starts the
+ * constraint of a value for which the source gives a layout. propagate_user_constraints passes the
+ * constraint of operand k on to the results that have the cut dimensions. */
 void propagate_user_layout(Propagation *propagation, const Value *value);
 void propagate_user_constraints(Propagation *propagation, const Op *op, int k,
                                 Value *const *results, const Assignment *assignment);

@@ -8,8 +8,8 @@
  *     after     k1 = reshard(k); y0 = attention(q, k, v)
  *               k2 = reshard(k1); y1 = attention(q, k1, v1); m1 = merge(y0, y1) ...
  *
- * A zigzag split (layout/zigzag.h) gives each device an early and a late piece
- * of the sequence, which balances the work of causal attention.
+ * A zigzag split (layout/zigzag.h) gives each device an early and a late piece of the sequence,
+ * which balances the work of causal attention.
  *
  * An axis cuts a factor of the operator (queries), and operands arrive cut by the same axis along
  * another factor (keys). The layouts of ring steps differ only in their devices. Results without
@@ -85,7 +85,7 @@ static Type written_type(const Round *round, int k) {
     return (Type){round->op->results[k]->type.dtype, access->written_rank, extent};
 }
 
-/* The parts of each factor of a joiner, into which the operator's dimensions are split. */
+/* The parts into which the operator's split dimensions divide each factor of a joiner. */
 typedef struct Refining {
     const Binding *whole;
     // by factor of `whole`: extents of its parts, the major one first
@@ -139,7 +139,7 @@ static BoundAccess refined_access(Arena *arena, const Refining *refining,
 }
 
 /* Returns a joiner's binding to the operator's results in their factored form; NULL: the factors do
- * not fit its rule. `result[k]` is the operator's result of the joiner's result k. */
+ * not fit its rule. Result k of the joiner joins result `result[k]` of the operator. */
 static const Binding *refined_binding(const Round *round, const Binding *whole, const int *result) {
     Arena *arena = round->propagation->module->arena;
     Refining refining = {.whole = whole};
@@ -187,8 +187,8 @@ static bool joins_pieces(const Round *round, const Op *joiner, const int *result
     return true;
 }
 
-/* Makes the operator that joins some results; its operands are placeholders. Returns false if its
- * rule does not fit the results. */
+/* Makes the operator that joins some results, on operands that its clones replace. Returns false if
+ * its rule does not fit the results. */
 static bool add_joiner(Round *round, const OpDef *def, const int *result, int count) {
     Module *module = round->propagation->module;
     Value *operands[2 * IR_MAX_RESULTS], whole[IR_MAX_RESULTS];
@@ -212,7 +212,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     return true;
 }
 
-/* Makes one joiner for all results by `merge`; false if one has the ring factor or is partial. */
+/* Makes a joiner of all results by `merge`; false: a result has the ring factor or is partial. */
 static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
     const OpDef *def = module_def_named(round->propagation->module, name);
@@ -243,7 +243,7 @@ static bool add_joiners(Round *round) {
 
 /* ---- ring steps ---- */
 
-/* Appends an operator of the ring. If the replaced one recomputes another, links both in order. */
+/* Appends an operator of the ring. If the replaced one recomputes another, links the rings' ops. */
 static void put(Round *round, Op *op) {
     Propagation *propagation = round->propagation;
     RingOps *kept = &propagation->ring_ops[round->op->index];

@@ -11,7 +11,7 @@ typedef struct Remaker {
     const Anew *anew;
     bool *wanted; // by value id: backward operators of its own region need it
     bool *kept;   // by value id: an operator that reads no copy needs it
-    Value **copy; // by value id and visit: the recomputed value
+    Value **copy; // at value id * visits + visit: the recomputed value
     int visits;
     Array(Op *) ops;
 } Remaker;
@@ -43,7 +43,7 @@ static bool runs_again(const Remaker *remaker, const Op *op) {
     return false;
 }
 
-/* Visits operators from last to first: all readers of a value mark it before its maker does. */
+/* Marks needed values, from the last operator to the first: readers are visited before makers. */
 static void find_needs(Remaker *remaker) {
     const Module *module = remaker->module;
     for (int i = module->ops.count - 1; i >= 0; i--) {
@@ -70,7 +70,7 @@ static Op *repeated(Module *module, const Op *op, Value *const *operands, const 
 
 static Value *needed_value(Remaker *remaker, Value *value, const Op *reader);
 
-/* Returns the slot for a value's copy in an operator's visit. Each visit makes its own copy. */
+/* Returns the entry for a value's copy in the visit of `reader`. Each visit makes its own copy. */
 static Value **copy_for(Remaker *remaker, const Value *value, const Op *reader) {
     return &remaker->copy[(ptrdiff_t)value->id * remaker->visits + reader->visit];
 }

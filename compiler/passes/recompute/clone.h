@@ -14,7 +14,7 @@ typedef struct Anew {
                        // values that another region needs are kept
 } Anew;
 
-/* Returns whether an operator is in forward, in the loop if there is one, and not op_gathers. */
+/* Returns whether an operator is in the forward section, in the loop if any, and not op_gathers. */
 bool op_in_step(const Module *module, const Op *op);
 
 /* Makes backward operators read recomputed values of their own region. A recomputed operator stands

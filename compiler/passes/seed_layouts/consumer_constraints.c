@@ -16,8 +16,8 @@ static bool is_given(const bool *given, const Op *op) {
     return any && all && op->section == SECTION_FORWARD;
 }
 
-/* Adds to `unwanted` each axis that cuts a factor which operand k lacks. Only counts axes along
- * which a split rule would cut a named dimension of the operand. */
+/* Adds to `unwanted` each axis that cuts a factor which operand k lacks, if a split rule would cut
+ * a named dimension of the operand along the axis. */
 static void note_operand(const Mesh *mesh, const Op *op, int k, const NamedCut *cuts, int count,
                          uint16_t *unwanted) {
     const Value *value = op->operands[k];

@@ -7,8 +7,8 @@
  *     w : [heads, embed]    {dup:cp}, not {heads:cp}
  *
  * The names of a parameter's dimensions alone would give it an axis. If an operator that reads the
- * parameter uses that axis for another factor, the parameter is not cut by it. The same holds for
- * values that are computed from parameters alone. */
+ * parameter uses that axis for another factor, the axis does not cut the parameter. The same holds
+ * for values that are computed from parameters alone. */
 #pragma once
 
 #include "ir/module.h"

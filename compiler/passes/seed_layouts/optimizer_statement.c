@@ -55,7 +55,7 @@ static bool may_lie(const Module *module, const Value *here, const Value *there,
     return same && missing < 0;
 }
 
-/* Returns the layout of a parameter's states, else of itself, under the other strategy. */
+/* Returns, under the other strategy, the layout of a parameter's states, else of the parameter. */
 static const Layout *layout_there(const Parameter *there) {
     return there->state_count ? there->states[0]->layout : there->value->layout;
 }
@@ -70,7 +70,7 @@ static void replace_readers(Module *module, const Value *value, Value *by) {
     }
 }
 
-/* Converts a parameter to `layout`, before all operators, for those that compute with it. */
+/* Converts a parameter to `layout`, before all operators, which then read the converted value. */
 static void add_computing(Module *module, Value *param, const Layout *layout) {
     Op place = op_place_at(param->at);
     Op *op = ir_op_like(module, &(OpCall){module->builtin->reshard, &param, 1, NULL}, &place);

@@ -143,7 +143,7 @@ static void place_results(Place *place, const Op *op) {
             place->program ? op->operands[0]->layout : states_of_whole(place, op->operands[0]);
 }
 
-/* Finds the parts of parameters and inputs that stages have. */
+/* Sets place->parts: the parts of parameters and inputs that stages have. */
 static void find_parts(Place *place) {
     const Module *module = place->module;
     place->parts = arena_array(place->arena, Values, module->next_id);

@@ -9,8 +9,8 @@
  * Returns false after errors. */
 bool meshes_create(Module *module);
 
-/* Returns the layout of a parameter's optimizer states on a mesh: its own, and under `zero` cut
- * further along axes that replicate it. `param` is the parameter, or a stage's part of it. */
+/* Returns the layout of a parameter's optimizer states on a mesh: the parameter's layout, which
+ * `zero` cuts along replicating axes, too. `param` is the parameter, or a stage's part of it. */
 const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param);
 
 /* Gives trained parameters and states the layouts that they have in `program`, the model under the
@@ -27,7 +27,7 @@ void place_as_home(Module *module, const Module *program);
  *
  * So pipelines of different tp degrees add up a gradient: propagate_union of propagate_layouts.c
  * makes a union of sums (TOP_SUM), and reshard/intersection/intersection.h cuts the gradient
- * wherever any of them cuts it. */
+ * wherever any stage cuts it. */
 
 /* Returns the union of the layouts of values on stages: a subgroup for each stage in each pipeline.
  * `top` says whether subgroups are copies or contributions to a sum. With one subgroup the result

@@ -1,5 +1,4 @@
-/* Converts between shardings (axes on dimensions, as PartitionSpec) and layouts on device
- * numbers. */
+/* Converts between shardings (axes on dimensions, as PartitionSpec) and layouts over devices. */
 #include "passes/seed_layouts/sharding.h"
 
 #include <string.h>
@@ -158,7 +157,7 @@ const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, 
     }
     const Layout *layout = *(const Layout **)intern_slot(shared, &spoken, sizeof spoken);
     if (layout) return layout;
-    // make_layout may resize the table, so the slot is looked up again
+    // make_layout may resize the table, so the entry is looked up again
     layout = make_layout(mesh, sharding, moved, shared);
     return *(const Layout **)intern_slot(shared, &spoken, sizeof spoken) = layout;
 }

@@ -4,8 +4,7 @@
  *     mesh(dp:2, tp:2), x : [batch, embed]
  *     sharding {dp: batch, tp: AXIS_DUP}    ->   layout {batch:dp, dup:tp} over devices 0, 1, 2, 3
  *
- * Layout propagation works on shardings, and converts them to device numbers' layouts at its end.
- */
+ * Layout propagation chooses shardings, and converts them to layouts over device numbers. */
 #pragma once
 
 #include "ir/module.h"
@@ -45,5 +44,5 @@ const Layout *sharding_layout(const Mesh *mesh, const Sharding *sharding, Intern
 const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, const int *moved,
                                     Intern *shared);
 
-/* Finds the sharding of a layout; false: it does not consist of whole axes of the mesh. */
+/* Writes the sharding of a layout; false: the layout does not consist of whole axes of the mesh. */
 bool sharding_of_layout(const Mesh *mesh, const Layout *layout, Sharding *sharding);

@@ -1,4 +1,4 @@
-/* Makes the layout of a value that several pipelines or stages hold, each by its own mesh. */
+/* Makes the layout of a value that several pipelines or stages hold, each over its own mesh. */
 #include "passes/seed_layouts/seed_layouts.h"
 
 typedef Array(Group) Groups;

@@ -1,6 +1,6 @@
 /* Implements the choice of factors that split rules cut, by the names of tensors' dimensions.
  * Sequence parallelism is `split heads:tp ffn:tp seq:tp`: operators without heads and ffn, such as
- * norms, are cut along seq. Which tokens an expert takes, and its capacity, are the model's own
+ * norms, are cut along seq. The model itself chooses the tokens of an expert, and its capacity
  * (test/users/models/moe.c). Tokens reach experts by conversions (propagate_layouts.c,
  * reshard/copy/all_to_all.c). */
 #include "passes/seed_layouts/tensor_expert_splits.h"
@@ -30,8 +30,8 @@ static bool all_results_have(const Op *op, int f) {
     return true;
 }
 
-/* Returns whether some tensor has a merged dimension, which has no factors and cannot be cut. Its
- * factors would not match the rest of the model. */
+/* Returns whether some tensor has a dimension without a factor, which no axis may cut. Pass
+ * factor_dims makes one of a merged dimension whose factors do not match the rest of the model. */
 static bool has_opaque(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         for (int d = 0; op->operands[k] && d < op->binding->operands[k].rank; d++)

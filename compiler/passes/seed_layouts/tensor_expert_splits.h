@@ -9,8 +9,7 @@
  * - A rule whose dimension is two factors of the operator (the queries and the keys of attention)
  *   cuts one factor and leaves the other whole. Such a rule comes after rules for a single factor.
  * - In a batched matrix product, a rule for the batch factor comes before a rule for a factor that
- *   some tensors lack: each expert is computed where its weights are (expert parallelism).
- */
+ *   some tensors lack: each expert is computed where its weights are (expert parallelism). */
 #pragma once
 
 #include "ir/module.h"
@@ -27,7 +26,7 @@ bool factor_takes_pieces(const Op *op, int f);
 /* Returns whether the rule allows bound factor f to be cut. */
 bool factor_may_cut(const Op *op, int f);
 
-/* Returns whether every tensor of the operator except scalars has the bound factor; and whether the
+/* Return whether every tensor of the operator except scalars has the bound factor; and whether the
  * operator is also a batched matrix product, so that f is its batch. */
 bool factor_in_all(const Op *op, int f);
 bool factor_numbers(const Op *op, int f);
@@ -46,10 +45,10 @@ typedef struct NamedCut {
     bool zigzag;
 } NamedCut;
 
-/* Returns how many axes cut factors of an operator, and lists them, the major ones first. Marks
- * rules in `uses` as used or refused; NULL: marks nothing. */
+/* Writes the axes that cut factors of an operator to cuts[], the major ones first, and returns how
+ * many. Marks rules in `uses` as used or refused; NULL: marks nothing. */
 int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[MESH_MOST]);
 
-/* Finds another factor that a split rule gives the axis of `cut`, and that every tensor of the
- * operator has. `rule` is the rule's number, at least `after`. -1: there is none. */
+/* Returns another factor that a split rule gives the axis of `cut`, and that every tensor of the
+ * operator has; -1: none. Writes to *rule the number of that rule, at least `after`. */
 int factor_beside(const Mesh *mesh, const Op *op, const NamedCut *cut, int after, int *rule);

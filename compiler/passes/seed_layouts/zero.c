@@ -4,8 +4,8 @@
  *
  * Every axis that replicates the parameter cuts the states, along one dimension. For gradients
  * (level 2) see propagate_layouts.c (kept_layout, reduce_gradients), for parameters (level 3)
- * seed_layouts.c (place_parameter). From these layouts follows reduce-scatter or all-reduce
- * (reshard/reduce/reduce.h). */
+ * seed_layouts.c (place_parameter). These layouts decide whether a gradient has a reduce-scatter or
+ * an all-reduce (reshard/reduce/reduce.h). */
 #include "passes/seed_layouts/seed_layouts.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static bool is_zero_axis(const Module *module, const Mesh *mesh, int axis) {
     return cuts;
 }
 
-/* Returns the states' layout for a layout not made of mesh axes: every set of replicas is cut. */
+/* Returns the states' layout if the parameter's is no sharding of the mesh: replicas are cut. */
 static const Layout *spread_layout(Module *module, const Value *param) {
     if (module_zero(module) == 0 || module->strategy->zero_axes.count) return param->layout;
     return module_layout_shard_replicas(module, param->layout, param->type);

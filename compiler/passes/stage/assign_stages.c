@@ -23,7 +23,7 @@ static bool is_forward(const Op *op) {
     return loop_repeats(op->loop) && op->section == SECTION_FORWARD;
 }
 
-/* Returns the number of a layer in the order in which the model runs them; -1: unknown. */
+/* Returns the number of a layer in the order in which the model runs layers; -1: unknown. */
 static int layer_number(const Staging *staging, const Layer *layer) {
     for (int i = 0; layer && i < staging->layers.count; i++)
         if (staging->layers.at[i] == layer || layer_same(staging->layers.at[i], layer)) return i;
@@ -104,7 +104,7 @@ static VisitEdges find_layer_edges(Staging *staging) {
     return edges;
 }
 
-/* Finds the visits in data-flow order, and each layer's. Returns false if a layer has no stage. */
+/* Finds visits in data-flow order, and the visit of each layer. False: a layer has no stage. */
 static bool place_layers(Staging *staging) {
     Module *module = staging->module;
     list_layers(staging);
@@ -128,7 +128,7 @@ static int operands_visit(const Staging *staging, const Op *op) {
 }
 
 /* Returns the visit of a backward operator: of `visit` and the visits that make its operands, the
- * visit that runs last. `visit` may be -1 (unknown); -1: no visit is known. */
+ * visit that runs last. `visit` may be -1 (unknown). Returns -1 if no visit is known. */
 static int backward_visit(const Staging *staging, const Op *op, int visit) {
     for (int k = 0; k < op->operand_count; k++) {
         const Op *maker = maker_of(staging, op->operands[k]);
@@ -170,8 +170,8 @@ static VisitEdges find_edges(Staging *staging) {
     return edges;
 }
 
-/* Joins two visits of a stage if data flows between them only directly. Stores the visits of the
- * template. Returns false if visits run against the data flow. */
+/* Joins two visits of a stage if data flows between them, but not through a third visit. Stores the
+ * template's visits. Returns false if visits run against the data flow. */
 static bool settle_visits(Staging *staging) {
     Module *module = staging->module;
     VisitEdges edges = find_edges(staging);
@@ -212,7 +212,7 @@ static int reader_visit(const Op *op, const int *earliest) {
     return visit;
 }
 
-/* Finds a section's operators' visits. One without operands of the loop has its first reader's. */
+/* Sets visits of a section's operators; without operands of the loop, the first reader's visit. */
 static void assign_visits(Staging *staging, Section section, int *unit) {
     Module *module = staging->module;
     int last = staging->placement->visit_count - 1,

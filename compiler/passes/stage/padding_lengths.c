@@ -64,7 +64,7 @@ static bool operators_fit(const Module *module, const Module *other, int i, Posi
 }
 
 /* Returns whether each source dimension that is shorter in the variant is one dimension of the
- * factored input. A pipeline then reads its first elements. */
+ * factored input. A pipeline then reads the first elements of that dimension. */
 static bool stays_whole(const Type given[2], Type refined) {
     int at = 0;
     for (int d = 0; d < given[0].rank; d++) {

@@ -67,7 +67,7 @@ static void push(Staging *staging, Op *op, int stage, LoopPosition turn) {
     array_push(staging->module->arena, &staging->turns[turn], op);
 }
 
-/* Makes the part of a value that a stage holds, from the value on all devices. */
+/* Returns the part of a value that a stage holds, which a new operator takes from the value. */
 static Value *make_part(Staging *staging, Value *value, const Op *like, int stage) {
     Module *module = staging->module;
     Op *op = ir_op_like(module, &(OpCall){module->builtin->local_part, &value, 1, NULL}, like);
@@ -132,7 +132,7 @@ static Op *add_two(Staging *staging, const Value *value, Value *a, Value *b) {
     return add;
 }
 
-/* Adds the terms of the same phase as term `first`, and marks them as taken. */
+/* Returns the sum of the terms in the phase of term `first`, and marks these terms as taken. */
 static Value *add_part(Staging *staging, const Value *value, const Summands *summands, int first,
                        bool *taken) {
     Value *sum = staging->copy[summands->at[first]->id];
@@ -148,7 +148,7 @@ static Value *add_part(Staging *staging, const Value *value, const Summands *sum
     return sum;
 }
 
-/* Adds a visit's sum to its stage's, after the loop; appends it to `given` if it is the first. */
+/* Adds a visit's sum to its stage's sum in `given`, after the loop; appends a stage's first sum. */
 static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosition turn,
                       Summands *given) {
     for (int i = 0; i < given->count; i++)
@@ -207,7 +207,7 @@ static Value *note_handed(Staging *staging, const Value *original, int stage, in
 }
 
 /* Returns the value that a visit reads for a loop's value. Each visit stores its own micro-batches:
- * if another visit of the stage makes or gets it, a conversion before `reader` passes it on. */
+ * if another visit of the stage has the value first, a conversion before `reader` passes it on. */
 static Value *in_visit(Staging *staging, const Value *original, Value *value, const Op *reader,
                        int stage, int visit) {
     Module *module = staging->module;
@@ -223,7 +223,7 @@ static Value *in_visit(Staging *staging, const Value *original, Value *value, co
     return note_handed(staging, original, stage, visit, hand->results[0]);
 }
 
-/* Returns the position of a visit's run of an operator among all visits of a micro-batch. */
+/* Returns the position of an operator's visit in a micro-batch's run: forward, then backward. */
 static int run_order(const Staging *staging, const Op *op) {
     int visit = staging->visit[op->index],
         visits = staging->module->templates->at.at[staging->run->template_index].visit_count;
@@ -278,7 +278,7 @@ static void copy_op(Staging *staging, const Op *op) {
     push(staging, copy, stage, op->loop);
 }
 
-/* Finds the values that are read after the loop directly, without an accumulation; by value id. */
+/* Returns, by value id, whether a value is read after the loop directly, not accumulated. */
 static bool *find_read_behind(const Staging *staging) {
     const Module *module = staging->module;
     bool *read = arena_array(staging->arena, bool, staging->values);

@@ -6,13 +6,13 @@
 #include "ir/unit.h"
 #include "strategy/layer_placement.h"
 
-/* The copy of a value in a visit that neither makes the value nor receives it first. This copy is
- * the result of a conversion that passes the value on. */
+/* A value in one visit of a stage: the value itself in the first visit that has it, in any other
+ * visit a copy, the result of a conversion that passes the value on. */
 typedef struct Handed Handed;
 struct Handed {
     int stage, visit;
-    Value *value; // NULL: the value itself, in the first visit that has it
-    int order;    // run order of that first visit
+    Value *value; // the copy; NULL: the value itself, in the first visit that has it
+    int order;    // run_order of that first visit
     Handed *next;
 };
 
@@ -33,7 +33,7 @@ typedef struct Staging {
     Placement *placement; // placement of the layers in the template
     int *visit;           // by op index: its visit in the template; -1: outside of the loop
     Value **copy;         // by value id: its copy in the template, for values that the loop makes
-    Value **held;    // by stage and value id: its copy there, for values that the loop only reads
+    Value **held;    // at stage * values + value id: the stage's copy, if the loop only reads it
     Handed **handed; // by value id, for values that the loop makes: copies of the value in visits;
                      // the copies of each stage begin with the first visit that has the value
     Summands *summands; // by value id: for values that are read after the loop, the contributions
@@ -47,8 +47,8 @@ static inline bool in_loop(const Value *value) {
     return value && value->def && loop_repeats(value->def->loop);
 }
 
-/* Returns whether the variant of each pipeline's padding lengths has the same operators as the
- * module and differs only inside the loop; reports an error otherwise. */
+/* Returns whether the variant of each pipeline's padding lengths has the module's operators,
+ * differs only inside the loop, and is safe (padding_is_safe); reports an error otherwise. */
 bool lengths_fit(const Module *module, const ModuleLinks *links);
 
 /* Sets the result shapes and integer arguments of an operator's copy to the current template's
@@ -62,17 +62,17 @@ bool find_visits(Staging *staging);
 /* Returns the stage that runs an operator of the module, by index in module->templates->stages. */
 int stage_of(const Staging *staging, const Op *op);
 
-/* Finds the additions whose results only operators after the loop need. `read`: by value id,
- * whether an operator after the loop reads the value. */
+/* Marks as loose the additions whose results only operators after the loop need. `read`: by value
+ * id, whether an operator after the loop reads the value. */
 void find_loose(Staging *staging, const bool *read);
 
 /* Returns the terms of a value, each in one visit: the value itself, or operands of additions over
- * several visits without another reader. */
+ * several visits without another reader. Marks such additions as dissolved. */
 Summands find_summands(Staging *staging, Value *value);
 
 /* ---- padding safety (padding_safety/) ---- */
 
-/* Returns whether the elements that `other` lacks have no effect on what both modules compute;
- * reports an error otherwise. `other` is the module with the lengths that the source writes at
- * `at`, and corresponds to it operator by operator. */
+/* Returns whether padding has no effect on results; reports an error otherwise. `module` has the
+ * strategy's lengths, `other` a pipeline's shorter lengths, written at `at`; their operators
+ * correspond. Padding is the elements that tensors of `module` have and tensors of `other` lack. */
 bool padding_is_safe(const Module *module, const Module *other, Position at);

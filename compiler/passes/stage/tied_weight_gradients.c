@@ -1,6 +1,6 @@
 /* Gradients of tied weights. If several visits read a parameter, as the first and the last stage
- * read a tied embedding, each gives a part of its gradient. The parts go directly into the sum over
- * all devices, not from stage to stage. Other sums that are read after the loop go the same way.
+ * read a tied embedding, each makes a part of its gradient. The parts go directly into the sum over
+ * all devices, not from stage to stage. So do parts of other sums that are read after the loop.
  *
  *     before    dw = add(dw of visit 0, dw of visit 3)           a message between stages
  *     after     dw = union(dw of visit 0, dw of visit 3)         part of the gradient's reduction

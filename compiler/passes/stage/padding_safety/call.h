@@ -31,7 +31,7 @@ typedef struct PaddingCheck {
 /* The operator that is analysed. */
 typedef struct Call {
     PaddingCheck *behind;
-    const Op *op, *own;
+    const Op *op, *own;      // of the padded model; the corresponding one of the variant
     int count;               // number of shorter factors
     int factors[MOST_SHORT]; // indices of the shorter factors in the binding
     bool *present;           // by operand of the rule: the call has it
@@ -43,10 +43,10 @@ typedef struct Call {
 /* Returns the number of shorter dimensions of a value. */
 int padding_short_dims(const PaddingCheck *behind, const Value *value);
 
-/* Finds the shorter factors. Returns false if they are too many or a shorter dimension has none. */
+/* Sets call->factors. Returns false if they are too many or a shorter dimension has no factor. */
 bool call_find_factors(Call *call);
 
-/* Return a bound factor's bit among the shorter factors (-1: none), and the rule's factor of it. */
+/* Return a bound factor's bit among the shorter factors (-1: none), and a bit's rule factor. */
 int call_bit(const Call *call, int factor);
 const Factor *call_factor(const Call *call, int bit);
 
@@ -61,7 +61,7 @@ Bounds call_operand(const Call *call, int k, unsigned assignment);
 /* Reports that elements dropped along the factors of `bits` have an effect. Returns false. */
 bool call_refuse(const Call *call, unsigned bits, const char *why);
 
-/* Compute the ranges of an operator's results into call->values: from its body or equations, or
- * from the clauses of a kernel's rule. Returns false after an error. */
+/* Write the ranges of an operator's results to call->values: from its body or equations, or from
+ * the clauses of a kernel's rule. Return false after an error. */
 bool follow_equations(Call *call);
 bool follow_kernel(Call *call);

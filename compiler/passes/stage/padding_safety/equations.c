@@ -65,7 +65,7 @@ static Bounds term_range(Call *call, const Expr *term, const Access *value, unsi
     return total;
 }
 
-/* Computes the ranges of an equation's value in all assignments; false after an error. */
+/* Writes to ranges[] the range of an equation's value in each assignment; false after an error. */
 static bool evaluate(Call *call, const Expr *expr, const Access *value, Bounds *ranges) {
     const Expr *whole =
         equations_present(call->behind->arena, call->op->def->rule, expr, call->present);

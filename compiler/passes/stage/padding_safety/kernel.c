@@ -23,7 +23,7 @@ static Bounds no_leaf(const Expr *leaf, void *context) {
     return bounds_open();
 }
 
-/* Returns whether some operand is neutral where elements are dropped along a factor of `bits`. */
+/* Returns whether some operand has its `neutral` value where a factor of `bits` drops elements. */
 static bool is_neutral(const Call *call, unsigned assignment, unsigned bits) {
     const Rule *rule = call->op->def->rule;
     for (int k = 0; k < call->op->operand_count; k++) {
@@ -74,7 +74,7 @@ static int64_t front_of(const Call *call, int factor, int *bit) {
     return 1;
 }
 
-/* The relative position of the kept parts of a shift's two factors. */
+/* The relative position of the kept parts of the two factors of a clause `shift`. */
 typedef struct Shift {
     unsigned whole, part; // their bits as masks; 0: not shorter
     // part_in: elements kept in the part are also kept in the whole
@@ -125,7 +125,7 @@ static Bounds shift_range(const Call *call, const Access *result, unsigned assig
 /* ---- results ---- */
 
 /* Returns the factors along which a result depends on kept and dropped elements: factors that the
- * result lacks, and factors that may not be cut. *summed: the lacking factors that are summed. */
+ * result lacks, and factors that may not be cut. *summed: those over which the result sums. */
 static unsigned open_bits(const Call *call, const Access *result, unsigned *summed) {
     unsigned bits = 0;
     *summed = 0;
@@ -156,8 +156,8 @@ static bool counts_for_nothing(const Call *call, const Access *result, unsigned 
            (!(assignment & ~summed) && linear_zero(call, assignment));
 }
 
-/* Returns whether, by the clause `causal`, nothing is added to a result in this assignment: it sums
- * over indices that do not see its own. */
+/* Returns whether, by the clause `causal`, nothing is added to a result in this assignment: the
+ * result sums over indices that do not see its own. */
 static bool is_unseeing(const Call *call, const Access *result, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
     bool sums = rule->causal.when && !access_has(result, rule->causal.from) &&

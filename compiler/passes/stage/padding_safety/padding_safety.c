@@ -2,7 +2,7 @@
 #include "passes/stage/stage.h"
 #include "passes/stage/padding_safety/call.h"
 
-/* Registers a value. The value's blocks may have any finite elements so far. */
+/* Registers a value and returns its blocks, which may have any finite elements so far. */
 static Bounds *new_blocks(PaddingCheck *behind, const Value *value, const Value *own) {
     behind->own[value->id] = own;
     int count = 1 << padding_short_dims(behind, value);
