@@ -1,5 +1,5 @@
-/* Finds and runs the C compiler and tools (CC, PATH), and reports how they end. command.c has
- * flags; runtime/program.mk has nvcc and the architectures of GPUs. */
+/* Finds and runs the C compiler and tools (CC, PATH), and reports how they end. Flags are
+ * compile.c's and emit/backend.c's (-O2, kernels -O3); runtime/program.mk has nvcc's. */
 #include "driver/toolchain.h"
 
 #include "driver/output.h"

@@ -1,5 +1,5 @@
 /* Decides which parameters and states move at a switch of strategies, and in which batches, so that
- * memory stays low. session/core/program.c moves them. */
+ * memory stays low. reshard/copy/senders.c decides who sends; session/core/program.c moves them. */
 #include "migration/migration.h"
 
 #include "ir/programs/regions.h"

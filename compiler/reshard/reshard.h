@@ -28,7 +28,7 @@
  *       copy/          all_gather.c      transfers that are all-gathers or broadcasts
  *                      senders.c         all others: who sends, and who passes on
  *                      all_to_all.c      recognises all-to-alls among exchanges
- *       senders/       balance_senders.c divides the remaining work evenly among the devices
+ *       load/          balance_load.c    divides the remaining work evenly among the devices
  *     order/         fuse_collectives.c  joins collectives of small tensors
  *     finish/        finish.c name.c   types, groups, tensors that stay in place, the plan's name
  *                    copy.c            copies the plan without scratch data

@@ -1,6 +1,6 @@
 /* The parts of cross-entropy: a row's maximum, and the sum of its exponentials. A vocabulary may be
- * cut (vocabulary parallelism): a rank has the parts of its own columns. The rules of
- * <hetu/ops.h> say how all-reduces join the parts of all ranks. */
+ * cut (vocabulary parallelism): a rank has the parts of its own columns. In
+ * <hetu/ops.h>, the rules row_max and mass (reduction) let all-reduces join the parts. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 #include "cpu/rows.h"

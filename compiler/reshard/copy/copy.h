@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "reshard/senders/balance_senders.h"
+#include "reshard/load/balance_load.h"
 
 /* A transfer, the index of the job that balances its load, and whether it goes along a tree. */
 typedef struct Route {

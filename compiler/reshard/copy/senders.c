@@ -3,7 +3,7 @@
  * If holders would send too much, they send shares to some receivers, and each of these receivers
  * sends its share to all other receivers. If there are so many receivers that passing on one share
  * is too much for one device, a share travels along a tree. */
-#include "reshard/senders/balance_senders.h"
+#include "reshard/load/balance_load.h"
 #include "reshard/copy/copy.h"
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"

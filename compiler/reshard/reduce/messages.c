@@ -4,7 +4,7 @@
  * lacks. If these are too many bytes, holders of contributions combine them beforehand, and the
  * reducer receives one partial reduction. If combining even one element of all contributions is too
  * much for one device, devices combine the contributions along a tree. */
-#include "reshard/senders/balance_senders.h"
+#include "reshard/load/balance_load.h"
 #include "reshard/cost/communication.h"
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"

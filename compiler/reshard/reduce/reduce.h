@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "reshard/senders/balance_senders.h"
+#include "reshard/load/balance_load.h"
 #include "reshard/devices.h"
 
 /* A reduction that is done by messages. */

@@ -1,4 +1,5 @@
-/* Finds rank, size and local rank in the variables of heturun, torchrun, mpirun and srun. */
+/* Finds rank, size and local rank in the variables of heturun, torchrun, mpirun and srun. Without
+ * them, session/core/start_ranks.c decides whether the program starts ranks by itself. */
 #include "transport/meet/rendezvous.h"
 
 #include "base/files.h"

@@ -3,7 +3,7 @@
 #include "transport/watchdog/watchdog.h"
 
 #include "transport/meet/rendezvous.h"
-#include "transport/watchdog/heartbeat.h"
+#include "transport/watchdog/heartbeat_messages.h"
 #include "transport/world.h"
 #include "base/fail.h"
 #include "base/memory.h"

@@ -4,7 +4,8 @@
  *     in a wait (between          the rank must progress within HETU_TIMEOUT
  *     watchdog_begin_wait and
  *     watchdog_end_wait)
- *     all the time                every rank must have a heartbeat (heartbeat.h) within that time
+ *     all the time                every rank must have a heartbeat within that time
+ *                                 (heartbeat_messages.h)
  *
  * A rank that computes has a heartbeat, and may take any time while no other rank waits for it. The
  * wait for rank 0's next command has no time limit. Rank 0 finds which rank keeps the others

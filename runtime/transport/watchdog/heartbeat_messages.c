@@ -1,5 +1,5 @@
 /* Sends and hears heartbeats over connections of their own. watchdog.c finds dead ranks. */
-#include "transport/watchdog/heartbeat.h"
+#include "transport/watchdog/heartbeat_messages.h"
 
 #include "base/memory.h"
 #include "transport/meet/acceptor.h"

@@ -1,11 +1,12 @@
 /* Balances the load of devices: divides jobs so that no device does much more than an even share.
+ * copy/senders.c makes the jobs of messages (who sends), reduce/messages.c those of sums.
  *
  * Step 1: divide the jobs one after another, each as well as the current loads allow. Step 2:
  * divide again the jobs that overloaded devices take part in, until nothing changes. Each division
  * minimises the sum of the squares of the loads' excess over the cap, given the other jobs. This
  * sum of squares is convex, so the iteration reaches its minimum over all divisions. A device stays
  * above the cap only when no exchange of work could relieve it. */
-#include "reshard/senders/balance_senders.h"
+#include "reshard/load/balance_load.h"
 
 #include "reshard/devices.h"
 
