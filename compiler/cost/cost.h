@@ -57,8 +57,8 @@ double slowest_seconds(const Cluster *cluster, const int *devices, int count, co
 /* ---- communication ---- */
 
 /* Returns the seconds in which the devices of a plan read and write their own memory between
- * communication steps: copies, packing, additions. Each row of bytes counts as whole cache lines.
- * Only the first 64 devices of the plan are examined. */
+ * communication steps: copies, packing, additions. Each row of contiguous bytes counts as at
+ * least one cache line. Only the first 64 devices of the plan are examined. */
 double moving_seconds(const Cluster *cluster, const Plan *plan);
 
 /* Returns the seconds until the last device has finished a conversion. */

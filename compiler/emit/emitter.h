@@ -41,7 +41,8 @@ typedef struct Emitter {
         Intern *by_layout; // 1 + number of a table of pieces, by layout and type
         int count;
     } pieces;
-    // numbers of lists of devices, by their text; names of arrays of plans' tables, by content
+    // lists: numbers of emitted lists of devices or of runs of devices, by their text
+    // arrays: names of emitted arrays of conversion plans, by their content
     struct {
         Intern *known;
         int count;

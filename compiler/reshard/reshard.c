@@ -1,9 +1,10 @@
 /* The planner of conversions: turns conversions into buckets and tasks, and these into the steps of
  * a plan. order/flat_or_hierarchical.c takes the cheaper of two plans. reshard.h lists all files.
  *
- *     sums to copies: all-reduce (reduce/all_reduce.c)    to pieces: reduce-scatter (reduce_scatter.c)
- *     pieces to copies: all-gather (copy/all_gather.c)    to other pieces: all-to-all (all_to_all.c)
- *     all else: messages (reduce/messages.c; copy/senders.c decides who sends) */
+ *     sums to copies: all-reduce (reduce/all_reduce.c); to pieces: reduce-scatter
+ *     (reduce/reduce_scatter.c); pieces to copies: all-gather (copy/all_gather.c); to other
+ *     pieces: all-to-all (copy/all_to_all.c); all else: messages (reduce/messages.c;
+ *     copy/senders.c decides who sends) */
 #include "reshard/reshard.h"
 
 #include "reshard/devices.h"

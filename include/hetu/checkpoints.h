@@ -38,7 +38,7 @@ void ht_keep(ht_session *session, int checkpoints);
 int64_t ht_resume(ht_session *session, const char *folder);
 
 /* Returns whether any rank got SIGTERM, SIGUSR1 or SIGUSR2, which batch systems send before they
- * preempt a job. Call it once a step; the ranks wait until main saves and ends the program. A
+ * preempt a job. Call it once a step; if it returns true, main saves and ends the program. A
  * signal handler of main also runs, on rank 0; main then defines the meaning of SIGUSR1 and
  * SIGUSR2. A program that never calls ht_told_to_end, but has saved or resumed, is saved before the
  * next step as by the last ht_save, and exits with 128 + signal. A second SIGTERM, at least a

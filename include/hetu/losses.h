@@ -1,8 +1,8 @@
 /* losses.h: losses, made of operators.
  *
  * Names and meanings are PyTorch's unless a comment says otherwise. Optional arguments are named:
- * ht_mse_loss(x, target, .reduction = HT_REDUCE_SUM). Classes are in the last dimension. ht_cross_entropy is
- * in ops.h. */
+ * ht_mse_loss(x, target, .reduction = HT_REDUCE_SUM). Classes are in the last dimension.
+ * ops.h has ht_cross_entropy. */
 #ifndef HETU_LOSSES_H
 #define HETU_LOSSES_H
 

@@ -144,7 +144,7 @@ typedef struct Call {
  * shapes. Ends the program if the call breaks the rule. */
 void call_bind(Call *call, ht_dtype *types, ht_dims *shapes);
 
-/* ---- for loops ---- */
+/* ---- functions that the loops of operators call ---- */
 
 /* Computes y = x * w, summed over axes that y lacks, plus the bias. Does nothing if y is empty. */
 void operator_product(float *y, const float *x, const float *w, const float *bias, int rank,

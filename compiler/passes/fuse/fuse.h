@@ -33,7 +33,7 @@ typedef struct Fuse {
     Arena *arena;      // scratch
     FuseGroup **group; // by op index; NULL: the operator cannot be fused
     Users *users;      // by value id: the operators that read it
-    bool *wanted;      // by value id: it is the loss, an output, a gradient or a new value
+    bool *wanted;      // by value id: loss, output, gradient, updated parameter or state
     int *place;        // by op index: the number of operators before it, without recomputed ones
     int *visited;      // by op index: the last walk that visited it
     int walk;          // number of the current walk

@@ -56,8 +56,8 @@ void propagate_result(Propagation *propagation, Op *op, int k, const Layout *mad
 const char *propagate_reason(Propagation *propagation, const Op *op, int k);
 
 /* Lays out an operator on operands whose layouts are not shardings of a mesh (non_mesh_layouts.c).
- * Its results have the same layout. Equal pieces count once in a reduction. Returns false and
- * changes nothing if the operator cannot use the layout. */
+ * Its results have the same layout; a scalar sum counts the copies of a piece once. Returns false
+ * and changes nothing if the operator cannot use the layout. */
 bool propagate_non_mesh(Propagation *propagation, Op *op);
 
 /* Constraints from layouts in the source (user_constraints.c). propagate_user_layout starts the

@@ -10,7 +10,7 @@ static const Pipeline *run_pipeline(const Module *module, int run) {
     return &module->strategy->pipelines.at[module->templates->runs.at[run].pipeline];
 }
 
-/* Copies the rows of a group for the devices of another run. */
+/* Gives a group timeline rows (lanes) of its own, with the devices of another run. */
 static void move_lanes(Arena *arena, const Module *module, PipelineGroup *group, int run) {
     group->lanes =
         arena_copy(arena, group->lanes, sizeof(TimelineRow) * (size_t)group->graph.stage_count);

@@ -207,8 +207,8 @@ static double sending_seconds(const Link *link, bool one_way, int devices, doubl
     return plain * (each > all ? each : all);
 }
 
-/* Returns the larger number of seconds: of the device with the most bytes as if it had one peer, or
- * of all devices together on shared processors and memory. */
+/* Returns the seconds of messages, the larger of two: those of the device with the most bytes, as
+ * if it had one peer; those of all devices together on shared processors and memory. */
 static double way_seconds(const Link *link, bool one_way, const Traffic *traffic) {
     double busiest = sending_seconds(link, one_way, 2, traffic->bytes, traffic->largest);
     double even = traffic->total / traffic->devices * (one_way ? 2 : 1);
@@ -446,8 +446,8 @@ static double measured_seconds(const Resources *resources, int from, int to, dou
 
 /* ---- uplinks ---- */
 
-/* Returns the seconds of the busiest uplink in the steps [from, to), as of one message with all of
- * its bytes; 0 when no uplink is passed. */
+/* Returns the seconds of the busiest uplink in the steps [from, to), as if one message carried
+ * all of its bytes; 0 if the steps pass no uplink. */
 static double uplinks_seconds(Resources *resources, int from, int to) {
     const Plan *plan = resources->plan;
     UplinkLoads *loads = &resources->loads;

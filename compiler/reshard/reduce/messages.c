@@ -76,7 +76,7 @@ static int64_t task_bytes(const Plan *plan, int task) {
 
 /* ---- the reducers of each value ---- */
 
-/* Adds to the loads an estimate of the bytes that holders of contributions and values will send. */
+/* Adds to plan->sent an estimate of the bytes that holders of contributions and values send. */
 static void estimate_sent(const PlanBuilder *planner, const Reductions *reductions) {
     const Plan *plan = planner->plan;
     for (int r = 0; r < reductions->count; r++) {

@@ -13,7 +13,8 @@ const char *initial_strategy_word(void);
 /* On rank 0, before the first program: calls initial_strategy_follow for the chosen strategy. */
 void initial_strategy_set_variables(void);
 
-/* Sets variables to the values that image `chosen` read, if they have those that `first` read. */
+/* Sets each C variable that hetucc read for image `chosen` to the value that it read, if the
+ * variable still has the value that it read for image `first`. */
 void initial_strategy_follow(int chosen, int first);
 
 /* Returns whether there are enough ranks for an image. */

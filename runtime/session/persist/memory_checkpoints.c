@@ -30,7 +30,7 @@ struct Copies {
     int partner; // rank on another host that keeps a replica of this rank's range; -1: one host
     bool *keeps; // by rank r: whether this rank keeps the range of r
     int local, locals; // index of this rank on its host; number of ranks there
-    CopyFile *written; // files that this rank writes, by range and turn
+    CopyFile *written; // files that this rank writes: [range * COPY_TURNS + number % COPY_TURNS]
     int file_count;    // number of `files`, which copies_find found on this host
     CopyFile *files;
     Entry *found; // by range: entries of the checkpoint to load

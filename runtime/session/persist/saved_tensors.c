@@ -136,7 +136,8 @@ static Distribution held_range(const SavedTensor *held, int64_t bytes, int64_t b
                           range_bounds(bytes, begin, held->elements, sizeof(float))};
 }
 
-/* Returns the address of this rank's part of a tensor in `range`, which begins at byte `from`. */
+/* Returns where this rank's part of a tensor lies in `range`. In the bytes of all tensors, the
+ * tensor begins at byte `begin`, `range` at byte `from`. */
 static char *held_in_range(Distribution whole, int64_t begin, int64_t from, char *range) {
     int me = world_rank();
     bool has = whole.bounds[me] < whole.bounds[me + 1];

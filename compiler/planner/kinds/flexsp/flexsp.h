@@ -9,10 +9,11 @@
  *     FlexspPlan *plan = flexsp_plan(arena, &problem, work, 0);  NULL: a sequence fits in no group
  *     double bound = flexsp_bound(&problem).value;
  *
- * Times are milliseconds, sizes MB (2^20 bytes). A group of degree d with lengths s takes
+ * Times are milliseconds, sizes MB (2^20 bytes); names are those of the input file. A group of
+ * degree d with lengths s takes
  *
  *     sum (a1 s^2 + a2 s) / d + b1 + 4 * 2 * layers * hidden * 2 * sum s / 2^20 / d / alltoall[d]
- *         the last term for d > 1
+ *         the last term, 8 all-to-alls a layer of 2-byte numbers at alltoall[d] MB a ms, for d > 1
  *
  * and holds sum s / d * token_mb + states_mb <= memory_mb on each device; a micro-batch takes as
  * long as its slowest group. */

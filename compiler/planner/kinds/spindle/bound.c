@@ -8,7 +8,7 @@
 /* The numbers of the program's rows and columns. */
 typedef struct Rows {
     int end;   // column: the end of the last slice
-    int area;  // row: all slices fit into the devices' time
+    int area;  // row: devices * ms of all layers, at most all devices * column `end`
     int *last; // (operators): row: the operator ends before column `end`
 } Rows;
 
