@@ -60,7 +60,7 @@ typedef void ExprLeaf(Text *out, const Expr *leaf, void *context);
 void expr_print(Text *out, const Expr *expr, ExprLeaf *leaf, void *context);
 
 /* Evaluates an integer expression over arguments and sizes to *value. `size` has an entry for each
- * factor; -1: unknown. Returns false after an unknown size, undefined operation, call or fraction. */
+ * factor; -1: unknown. Returns false for an unknown size, undefined operation, call or fraction. */
 bool expr_integer(const Expr *expr, const Attr *attrs, const int64_t *size, int64_t *value);
 
 /* Applies an operator of two operands to numbers, as C does with doubles; fmod for %. */

@@ -19,7 +19,7 @@ typedef struct Route {
 
 typedef Array(Route) Routes;
 
-/* Appends all-gathers and, if `broadcasts`, broadcasts in closed groups; returns other transfers. */
+/* Appends all-gathers and, if `broadcasts`, broadcasts in closed groups; returns the rest. */
 Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts);
 
 /* Adds the routes of transfers, and the jobs that choose their senders. Divides transfers so finely

@@ -35,8 +35,8 @@ static double busiest_seat(const Resources *resources, const double *entries) {
 
 /* ---- measurements ---- */
 
-/* Returns measured seconds over those by latency and bandwidth, at the measured size nearest `bytes`
- * if no measured size is on one side of `bytes`, else at `bytes`. */
+/* Returns measured seconds divided by seconds by latency and bandwidth, at `bytes` or, if that is
+ * outside the measured sizes, at the nearest of them. */
 static double point_correction(const Measured *measured, const Link *link, double bytes) {
     double least = measured->seconds.at[0].size,
            most = measured->seconds.at[measured->seconds.count - 1].size;

@@ -127,7 +127,7 @@ void lower_collective(Lowering *lowering, const Step *step, const StepPlace *ste
  * where results are stored, or unpack them from scratch to these places. */
 typedef enum Way { WAY_PACK, WAY_FIND, WAY_UNPACK } Way;
 
-/* Returns the parts of all devices in a step, in the group's order, as one list kept by the plan. */
+/* Returns the parts of all devices in a step, in the group's order, as one list of the plan. */
 const Segments *shared_parts(Lowering *lowering, const Step *step);
 
 /* Returns the shared list of moves of segments from an offset of scratch on; a new list is empty.
