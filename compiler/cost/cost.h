@@ -154,7 +154,7 @@ typedef struct RoleCost {
     const DeviceClass *class; // class of the role's first device; NULL: not known
     RoleMemory memory;
     int row_count;
-    CostRow *rows; // in the program's order
+    CostRow *rows;                               // in the program's order
     double operations, bytes, received, seconds; // sums over the rows; `received`: of conversions
 } RoleCost;
 

@@ -35,8 +35,7 @@ static double busiest_seat(const Resources *resources, const double *entries) {
 
 /* ---- measurements ---- */
 
-/* Returns measured seconds divided by seconds by latency and bandwidth, at `bytes` or, if that is
- * outside the measured sizes, at the nearest of them. */
+/* Returns measured seconds / verb_seconds of `bytes`, which are clamped to the measured sizes. */
 static double point_correction(const Measured *measured, const Link *link, double bytes) {
     double least = measured->seconds.at[0].size,
            most = measured->seconds.at[measured->seconds.count - 1].size;

@@ -22,7 +22,7 @@ typedef struct Bundle {
 
 typedef struct Overlap {
     CommonView view;
-    int cut_count[VIEW_MAX_RANK]; // by factor of the view: the number of cuts, ends included
+    int cut_count[VIEW_MAX_RANK];       // by factor of the view: the number of cuts, ends included
     const int64_t *cuts[VIEW_MAX_RANK]; // by factor: indices of elements, ascending
     Holdings side[2];
     Array(Bundle) bundles; // ordered by their first cells

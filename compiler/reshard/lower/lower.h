@@ -15,7 +15,7 @@
 
 /* A step in which a device takes part. */
 typedef struct StepPlace {
-    int step, position; // position in the step's group; -1: not in it; 0: the step has no group
+    int step, position;    // position in the step's group; -1: not in it; 0: the step has no group
     Array(int) messages;   // indices of the messages that the device sends or receives, ascending
     Array(int) reductions; // indices of the device's reductions
 } StepPlace;

@@ -85,7 +85,7 @@ static int64_t cell_place(const MovePart *part, const Where *where, const Cell *
     return where->offset / part->bucket->element + begin;
 }
 
-/* Appends moves of elements [lo, hi) of a cell; packed, its element 0 is (or would be) at `begin`. */
+/* Appends moves of elements [lo, hi) of a cell; packed, element 0 is, or would be, at `begin`. */
 static void move_cell(const MovePart *part, const Cell *cell, int64_t lo, int64_t hi,
                       int64_t begin) {
     int rank = part->bucket->overlap->view.rank;
