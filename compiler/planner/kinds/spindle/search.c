@@ -383,9 +383,9 @@ typedef struct Tournament {
 
 /* Holds a tournament and returns the winner. Players begin with faster or with more efficient
  * allotments and anneal with equal work. The best ones continue from where they are, with more work
- * each and cooler. Half of the players give the mean end of devices more weight, which is better
- * where devices have many pieces each, and worse where they have few. Every second player gives
- * states that fit nowhere more weight. */
+ * each and cooler. Half of the players weigh the mean time at which devices end more, which is
+ * better where devices have many pieces each, and worse where they have few. Every second player
+ * weighs the layers' states for which no device has memory more (penalty). */
 static Search *hold(Arena *arena, const Tournament *t) {
     enum { PLAYERS = 12, STARTS = 6, ROUNDS = 3, MORE = 8 };
     static const int LEFT[ROUNDS] = {PLAYERS, 4, 2};
