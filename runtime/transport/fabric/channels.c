@@ -1,4 +1,4 @@
-/* Messages on lanes without MPI: always rendezvous, the receiver asks first; no eager threshold. */
+/* Messages on lanes without MPI. Messages of every size use the rendezvous protocol (fabric.h). */
 #include "transport/fabric/fabric.h"
 
 #include "base/memory.h"
@@ -16,7 +16,7 @@ static const double NEVER = 1e9; // seconds
 
 /* FRAME_ASK: the receiver asks for a message; FRAME_DATA: the message follows. */
 typedef enum FrameKind { FRAME_NONE, FRAME_ASK, FRAME_DATA } FrameKind;
-/* The header of every request and message on a line. */
+/* The header of every request and message on a Line. */
 typedef struct Frame {
     int32_t kind, tag;
     uint64_t bytes;
@@ -31,14 +31,14 @@ struct Message {
     bool sends, asked, over; // asked: the receiver has asked for the message; over: complete
 };
 
-/* A frame being transmitted: the bytes transmitted of its header and of its message. */
+/* A frame in transmission. head, body: bytes transmitted of its header and of its message. */
 typedef struct Stream {
     Frame frame;
     size_t head, body;
     Message *message;
 } Stream;
 
-/* The connection of a lane with one rank. */
+/* A lane's connection to one rank. */
 typedef struct Line {
     int socket; // -1: shared memory
     Message *first;
@@ -75,7 +75,7 @@ static size_t get(const Lane *lane, int rank, void *data, size_t bytes) {
 
 /* ---- messages ---- */
 
-/* Returns a line's first message of a direction, asked state and tag (-1: any); else NULL. */
+/* Returns a line's first message with this direction, `asked` and tag (-1: any tag); or NULL. */
 static Message *find_message(const Line *line, bool sends, bool asked, int tag) {
     for (Message *message = line->first; message; message = message->next)
         if (message->sends == sends && message->asked == asked && (tag < 0 || message->tag == tag))
@@ -116,7 +116,7 @@ static void take_ask(Line *line, const Frame *frame) {
     line->early[line->early_count++] = *frame;
 }
 
-/* Returns whether the other rank asked for a message before it began, and removes the request. */
+/* Returns whether the other rank asked for this message already, and removes that request. */
 static bool was_asked(Line *line, const Message *message) {
     for (int i = 0; i < line->early_count; i++)
         if (line->early[i].tag == message->tag) {
@@ -130,7 +130,7 @@ static bool was_asked(Line *line, const Message *message) {
 
 /* ---- streams ---- */
 
-/* Chooses the next frame to send: requests, then messages asked for. Returns false if none. */
+/* Chooses the next frame to send: requests first, then messages asked for. False: none. */
 static bool next_out(Line *line) {
     Message *ask = find_message(line, false, false, -1),
             *message = ask ? ask : find_message(line, true, true, -1);

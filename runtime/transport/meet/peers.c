@@ -38,7 +38,7 @@ typedef struct Condition {
     unsigned flags;
 } Condition;
 
-/* Returns the condition of a process. State and flags follow its name, which has any characters. */
+/* Returns the condition of a process. State and flags follow its name, in any characters. */
 static Condition condition_of(const char *pid) {
     char about[1024];
     Condition found = {0};

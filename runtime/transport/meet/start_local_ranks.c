@@ -1,5 +1,5 @@
-/* Starts further ranks of a program that was run without a launcher, their standard output
- * discarded. session/core/start_ranks.c decides whether to. */
+/* Starts further ranks of a program that was run without a launcher, and discards their standard
+ * output. session/core/start_ranks.c decides whether to start ranks. */
 #include "transport/meet/rendezvous.h"
 
 #include "base/c_locale.h"
