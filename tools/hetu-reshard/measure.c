@@ -22,11 +22,11 @@
 
 enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
 
-/* Seconds of the longest messages that are measured: longer ones take in proportion. */
+/* Larger messages are not measured after one took this many seconds: they take in proportion. */
 static const double LONG_RUN = 0.06;
 
-/* Seconds for each point in each pass. Disturbances of the machine last a while, so the best value
- * of several passes counts for each point. */
+/* Seconds for each point in each pass. Disturbances of the machine last a while, so each point has
+ * the best value of several passes. */
 static const double BUDGET = 0.015;
 enum { PASSES = 3 };
 
@@ -34,7 +34,7 @@ enum { PASSES = 3 };
 typedef struct Hosts {
     int count, *of;                 // number of hosts; for each rank, the number of its host
     const char (*name)[NAME_BYTES]; // for each rank
-    const int *processor;           // for each rank, its number on the host; -1: unknown
+    const int *processor;           // for each rank, its processor on the host; -1: unknown
 } Hosts;
 
 static Hosts find_hosts(Arena *arena) {
@@ -81,7 +81,7 @@ static const struct {
     {"reduce", HT_REDUCE, "D{sum:n} -> A{}"},
 };
 
-enum { SEND_RECEIVE, SEND, ROOTED = 6 };
+enum { SEND_RECEIVE, SEND, ROOTED = 6 }; // indices in `verbs`; from ROOTED on, verbs have a root
 
 enum { VERBS = sizeof verbs / sizeof *verbs, LEAST_ROWS = 16 };
 
@@ -162,7 +162,7 @@ static json_t *json_curve(const Curve *curve) {
 
 /* Measures the memory bandwidth, in bytes read and written a second, by copy size, while all ranks
  * copy. Rows have `row` bytes and begin `apart` bytes after each other; `row` 0: the copy is one
- * row. The time of the smallest copy counts as every copy's start. */
+ * row. The time of the smallest copy is subtracted as start-up time. */
 static Curve measure_memory(Arena *arena, int64_t row, int64_t apart) {
     Series series = {0};
     double start = time_copies(2, 1, 1, BUDGET);
@@ -246,7 +246,7 @@ static int count_processors(const Cluster *machine, const int *devices, int coun
     return found;
 }
 
-/* Adds the seconds of a verb by bytes, up to the size at which the planner chooses another verb. */
+/* Adds the seconds of a verb by bytes, until the planner takes another verb, or for LONG_RUN. */
 static void add_verb(json_t *list, int number, const Groups *of, const Cluster *machine) {
     Series series = {0};
     quiet_wait();
@@ -317,8 +317,8 @@ static double bytes_seconds(const char *pattern, const int *devices, int count, 
     return seconds;
 }
 
-/* Returns the bytes a second of a conversion: by the difference between a small tensor and one of
- * MOST_BYTES at most, larger ones until they take LONG_RUN. */
+/* Returns the bytes a second of a conversion, from the times of a small tensor (*shortest, seconds)
+ * and of a large one, which is doubled until it takes LONG_RUN or has MOST_BYTES. */
 static double bytes_rate(const char *pattern, const int *devices, int count, double *shortest) {
     double longest = 0;
     int64_t bytes = MOST_BYTES / 64;
@@ -390,13 +390,13 @@ static json_t *measure_links(const Hosts *hosts, const Cluster *machine) {
 
 /* ---- uplinks ---- */
 
-/* Sending of the first ranks of some hosts, or of all ranks of one, to ranks of other hosts. */
+/* Pairs of a sender (first ranks of some hosts, or all of one host) and a receiver elsewhere. */
 typedef struct Flows {
-    int count;    // of senders, and of receivers
+    int count;    // number of pairs
     int *devices; // the senders, then the receivers
 } Flows;
 
-/* Returns the bytes a second of all flows together, sent at once; backwards with `into`. */
+/* Returns the bytes a second of all flows at once; with `into`, from receivers to senders. */
 static double flows_rate(Arena *arena, const Flows *flows, bool into) {
     int *devices = arena_array(arena, int, 2 * flows->count);
     double shortest;
@@ -405,8 +405,8 @@ static double flows_rate(Arena *arena, const Flows *flows, bool into) {
     return bytes_rate(verbs[SEND].text, devices, 2 * flows->count, &shortest);
 }
 
-/* Returns the flows of the senders to ranks of hosts outside: to the first rank of each such host,
- * then to the second ranks, and so on, until no rank is left. */
+/* Returns flows from the senders to ranks of hosts that are not `inside`: to the first rank of each
+ * such host, then to the second ranks, and so on, until no rank is left. */
 static Flows flows_out(Arena *arena, const Hosts *hosts, const int *senders, int count,
                        const bool *inside) {
     Flows flows = {0, arena_array(arena, int, 2 * count)};
@@ -427,7 +427,7 @@ static Flows flows_out(Arena *arena, const Hosts *hosts, const int *senders, int
     return flows;
 }
 
-/* Returns the sum of the rates of flows when each is alone. */
+/* Returns the sum of the rates (bytes a second) of flows when each is alone. */
 static double rates_alone(Arena *arena, const Flows *flows, bool into) {
     double sum = 0;
     for (int i = 0; i < flows->count; i++) {
@@ -437,11 +437,11 @@ static double rates_alone(Arena *arena, const Flows *flows, bool into) {
     return sum;
 }
 
-/* Flows that share nothing are as fast together as alone; noise makes them a little slower. */
+/* Flows share an uplink if together they reach less than this part of alone; noise costs less. */
 static const double SHARED = 0.8;
 
-/* Adds an uplink of hosts when their senders are slower together than alone, out or in. Returns
- * whether it did. `of` is the JSON of the hosts. */
+/* Adds an uplink if the flows are slower together than alone, in either direction. Returns true if
+ * it did. `of` names the uplink's hosts in JSON; the call releases `of`. */
 static bool add_uplink(Arena *arena, const Flows *flows, json_t *of, json_t *uplinks) {
     double out = flows_rate(arena, flows, false), in = flows_rate(arena, flows, true);
     bool shared = flows->count > 1 && (out < SHARED * rates_alone(arena, flows, false) ||
@@ -453,7 +453,7 @@ static bool add_uplink(Arena *arena, const Flows *flows, json_t *of, json_t *upl
     return shared;
 }
 
-/* Adds the cards of hosts of several ranks. */
+/* Adds an uplink for each host whose ranks share a network card. */
 static void add_cards(Arena *arena, const Hosts *hosts, json_t *uplinks) {
     int *ranks = arena_array(arena, int, world_size());
     for (int host = 0; host < hosts->count; host++) {
@@ -465,7 +465,7 @@ static void add_cards(Arena *arena, const Hosts *hosts, json_t *uplinks) {
     }
 }
 
-/* Returns whether two hosts are slower together than alone when they send to two others. */
+/* Returns whether hosts a and b send to two other hosts more slowly together than alone. */
 static bool hosts_share(Arena *arena, const Hosts *hosts, const int *first, int a, int b) {
     bool *inside = arena_array(arena, bool, hosts->count);
     inside[a] = inside[b] = true;
@@ -504,7 +504,7 @@ static void add_switches(Arena *arena, const Hosts *hosts, json_t *uplinks) {
     }
 }
 
-/* Measures which cards and switches the ranks share; NULL: none. */
+/* Measures which cards and switches the ranks share. Returns these uplinks; NULL: none. */
 static json_t *measure_uplinks(const Hosts *hosts) {
     Arena *arena = arena_create();
     json_t *uplinks = json_array();
@@ -567,7 +567,7 @@ static bool is_rate(const char *key) {
     return strstr(key, "bandwidth") || !strcmp(key, "sums") || !strcmp(key, "maxima");
 }
 
-/* Merges two passes into `first`: keeps the minimum of each time, or the maximum if `rates`. */
+/* Merges pass `second` into `first`: keeps the minimum of each time, the maximum of each rate. */
 static void keep_best(json_t *first, const json_t *second, bool rates) {
     const char *key;
     json_t *value;

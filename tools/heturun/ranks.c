@@ -66,7 +66,7 @@ static void prepare_child(pid_t parent) {
 static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const Choice *choice,
                              int input) {
     const Slot *slot = ranks->at[rank].slot;
-    bool reads = job->once && rank == 0; // a terminal sends input to its foreground group alone
+    bool reads = job->once && rank == 0; // only the foreground process group may read a terminal
     if (!reads || !isatty(STDIN_FILENO)) setpgid(0, 0);
     int from = reads ? -1 : slot->here ? open("/dev/null", O_RDONLY) : input;
     if (from >= 0) dup2(from, STDIN_FILENO);
@@ -155,7 +155,7 @@ void ranks_end(Ranks *ranks) {
 
 /* ---- waiting for ranks and signals ---- */
 
-/* Seconds in which a second SIGTERM is ignored, since launchers send one twice. */
+/* Seconds in which a second SIGTERM is ignored, since launchers send SIGTERM twice. */
 enum { AGAIN = 1 };
 
 sigset_t ranks_signals(void) {

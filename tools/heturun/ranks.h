@@ -14,7 +14,7 @@ typedef struct Rank {
     pid_t process;
     Slot *slot;
     bool ended;
-    /* Killed by another process's signal or a device fault, or on a machine out of reach. */
+    /* Ended by a device fault or a signal not of heturun's; or its machine is unreachable. */
     bool died;
     int input;  // write end of a remote rank's standard input; -1: a local rank
     int status; // after its end: the exit status, or 128 plus the signal
@@ -65,8 +65,8 @@ sigset_t ranks_signals(void);
 /* Milliseconds between two looks at the ranks. */
 enum { RANKS_LOOK = 50 };
 
-/* Waits for a signal of ranks_signals() until the next look. Returns the signal, or 0 for SIGCHLD
- * and when no signal comes. */
+/* Waits for a signal of ranks_signals(), for RANKS_LOOK ms at most. Returns the signal, or 0 for
+ * SIGCHLD and when no signal comes. */
 int ranks_signal(void);
 
 /* Returns the status of the lowest rank that ended with an error; 0: no rank did. Sets *all to
@@ -84,8 +84,8 @@ int elastic_run(Job *job, const Place *place, Slots *slots, ChoiceList *list, in
 
 /* ---- ranks on other machines: remote.c ----
  *
- * heturun starts `heturun --hold` there, over ssh or its replacement (Job.shell). `heturun --hold`
- * starts the rank, and ends the rank when the other end of its own standard input is closed. */
+ * heturun starts `heturun --hold` on the machine, over ssh or its replacement (Job.shell). `heturun
+ * --hold` starts the rank, and ends the rank when the first heturun closes its standard input. */
 
 /* Returns the words that start a program on a host, in the folder of this process. The program gets
  * PATH, LD_LIBRARY_PATH, and the environment variables HETU_*, OMP_* and OPENBLAS_*. `shell` is a

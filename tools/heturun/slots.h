@@ -24,7 +24,7 @@ typedef struct Slot {
 
 typedef struct Slots {
     const char *path;
-    int parts; // simulated hosts on this machine, for tests; 1: not divided
+    int parts; // number of simulated hosts on this machine, for tests; 1: not divided
     int count;
     Slot *at;
     struct stat seen, read; // status of the file at the last look, and when it was last read
