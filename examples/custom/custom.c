@@ -7,7 +7,7 @@
  *
  * quartic_norm divides each row by the fourth root of its mean fourth power; a row may not be cut. tent_pool sums a sequence with weights that
  * rise to its middle and fall again: cut along the sequence, it gives partial sums, and its kernel asks where its piece starts.
- * The model finds the frequency of a noisy wave with them.
+ * The model finds the frequency of a noisy wave with these operators.
  */
 #include "../common/train.h"
 

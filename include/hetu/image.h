@@ -94,7 +94,7 @@ typedef struct ht_image {
     bool trains, clipped;                  // whether the program trains; whether gradients are clipped
     ht_dtype dtype;                        // the program's dtype: HT_F32 or HT_BF16
     int device_count;                      // ranks 0 .. device_count - 1
-    int state_count;                       // states of each parameter
+    int state_count;                       // optimizer states of each parameter
     bool averaged;                         // whether the program reads averages of parameters (ht_averaged)
     int group_count;                       // parameter groups, with one for the parameters of no group
     const char *const *groups;             // name patterns; groups[0] is NULL, for parameters that match none

@@ -17,7 +17,7 @@
 enum {
     MOST_BYTES = 1 << 30, // largest message; MPI counts in int
     TAG = 1,
-    LEAST_TAGS = 32767 // number of tags that every MPI has
+    LEAST_TAGS = 32767 // number of tags that every MPI has at least
 };
 
 static MPI_Comm control, lane[LANES];
@@ -126,7 +126,7 @@ static void mpi_close(void) {
 
 static void mpi_abort(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
 
-/* Returns the size of the next message of a transfer, which begins at byte `done`. */
+/* Returns the bytes of the next message of a transfer, which begins at byte `done`. */
 static int part(size_t bytes, size_t done) {
     return (int)(bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES);
 }

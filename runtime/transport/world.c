@@ -21,8 +21,8 @@
 
 enum {
     DEFAULT_TIMEOUT = 600, // seconds
-    FIRST_WAITS = 100,     // milliseconds that a machine's first rank waits for signals to end
-    OTHERS_WAIT = 1000,    // milliseconds that its other ranks wait for these signals
+    FIRST_WAITS = 100,     // milliseconds that a machine's first rank awaits the launcher's signals
+    OTHERS_WAIT = 1000,    // milliseconds that its other ranks await these signals
     NAP = 10,              // milliseconds between two checks for these signals
     TURN = 50,             // milliseconds between the ends of two ranks
     MOST_TURNS = 3         // most turns that a rank waits in addition to its first

@@ -22,7 +22,7 @@
 
 enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
 
-/* Larger messages are not measured after one took this many seconds: they take in proportion. */
+/* Seconds of the longest message that is measured: the times of larger ones are in proportion. */
 static const double LONG_RUN = 0.06;
 
 /* Seconds for each point in each pass. Disturbances of the machine last a while, so each point has
@@ -33,7 +33,7 @@ enum { PASSES = 3 };
 /* The hosts of the ranks. */
 typedef struct Hosts {
     int count, *of;                 // number of hosts; for each rank, the number of its host
-    const char (*name)[NAME_BYTES]; // for each rank
+    const char (*name)[NAME_BYTES]; // for each rank, the name of its host
     const int *processor;           // for each rank, its processor on the host; -1: unknown
 } Hosts;
 
@@ -246,7 +246,7 @@ static int count_processors(const Cluster *machine, const int *devices, int coun
     return found;
 }
 
-/* Adds the seconds of a verb by bytes, until the planner takes another verb, or for LONG_RUN. */
+/* Adds a verb's seconds by bytes, until one takes LONG_RUN or the planner takes another verb. */
 static void add_verb(json_t *list, int number, const Groups *of, const Cluster *machine) {
     Series series = {0};
     quiet_wait();
@@ -437,7 +437,7 @@ static double rates_alone(Arena *arena, const Flows *flows, bool into) {
     return sum;
 }
 
-/* Flows share an uplink if together they reach less than this part of alone; noise costs less. */
+/* Flows share an uplink if their rate is below this part of their rates alone; noise costs less. */
 static const double SHARED = 0.8;
 
 /* Adds an uplink if the flows are slower together than alone, in either direction. Returns true if

@@ -39,7 +39,7 @@ void quiet_begin(Arena *arena, const Cluster *cluster) {
     quiet.patience = 20;
 }
 
-/* Prints a warning on rank 0: the probe took `seconds`; and `advice`. */
+/* Prints a warning on rank 0, with the probe's time, `seconds`, and `advice`. */
 static void tell(const char *advice, double seconds) {
     if (!world_rank())
         fprintf(

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 typedef struct Choice {
-    const char *name, *word; // `word` is the word of hetucc's option --strategy: FILE:NAME
+    const char *name, *word; // word: FILE:NAME, as in hetucc's option --strategy
     int devices;
     uint64_t digest; // digest of the strategy's text
 } Choice;

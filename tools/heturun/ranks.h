@@ -46,7 +46,7 @@ enum { DEVICE_FAULT = 122, EXCHANGE_FAULT = 123 };
 /* Exit status of ssh when the other machine is unreachable. */
 enum { UNREACHED = 255 };
 
-/* Starts `count` ranks on the slots that are not lost, in the order of the file; free ranks.at.
+/* Starts `count` ranks on the slots that are not lost, in the order of the file; free() their `at`.
  * `choice` NULL: the program chooses its strategy. */
 Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice);
 
@@ -85,7 +85,7 @@ int elastic_run(Job *job, const Place *place, Slots *slots, ChoiceList *list, in
 /* ---- ranks on other machines: remote.c ----
  *
  * heturun starts `heturun --hold` on the machine, over ssh or its replacement (Job.shell). `heturun
- * --hold` starts the rank, and ends the rank when the first heturun closes its standard input. */
+ * --hold` starts the rank, and ends the rank when its own standard input ends: heturun is gone. */
 
 /* Returns the words that start a program on a host, in the folder of this process. The program gets
  * PATH, LD_LIBRARY_PATH, and the environment variables HETU_*, OMP_* and OPENBLAS_*. `shell` is a

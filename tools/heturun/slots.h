@@ -19,7 +19,7 @@ typedef struct Slot {
     bool here;  // the host is this machine
     int number; // index among the host's slots, from 0
     int part;   // simulated host of this machine (HETU_HOSTS); -1: not divided
-    bool lost;  // a rank has died there
+    bool lost;  // a rank has died on this slot
 } Slot;
 
 typedef struct Slots {
@@ -33,7 +33,7 @@ typedef struct Slots {
 /* Reads the file for the first time. Returns false after reporting errors. */
 bool slots_open(Slots *slots, const char *path, int parts);
 
-/* Returns `count` slots on this host, which belong to no file; free slots.at. */
+/* Returns `count` slots on this host, which belong to no file; free() their `at`. */
 Slots slots_here(int count);
 
 /* Reads the file again when it was rewritten; returns whether the slots changed. Reports an invalid

@@ -31,7 +31,7 @@ double socket_clock(void);
 /* Returns a socket that listens on all addresses, or (`alone`) on the loopback. Sets *place. */
 int socket_listen(SocketPlace *place, bool alone);
 
-/* Returns a socket connected to a place (`here`: over the loopback); -1: none in `seconds`. */
+/* Returns a socket connected to a place, over loopback if `here`; -1: no answer in `seconds`. */
 int socket_connect(const SocketPlace *place, bool here, double seconds);
 
 /* Returns the socket of the next connection; -1 if there is none now. */

@@ -1,4 +1,4 @@
-/* Serves callers of a listening socket at once, and drops silent ones. */
+/* Serves all callers of a listening socket concurrently, and drops silent callers. */
 #include "transport/meet/acceptor.h"
 
 #include "transport/fabric/sockets.h"
@@ -57,7 +57,7 @@ static void acceptor_drop_oldest(Acceptor *acceptor) {
 }
 
 /* Accepts one pending connection; returns false if there is none. If there are too many callers,
- * the new one replaces the oldest, so that callers that send nothing cannot block others. */
+ * the new caller replaces the oldest, so that callers that send nothing cannot block others. */
 static bool acceptor_accept(Acceptor *acceptor, int most) {
     int socket = socket_accept(acceptor->listener);
     bool full = socket < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);

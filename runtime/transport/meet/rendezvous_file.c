@@ -23,7 +23,7 @@ enum { FORMAT = 2, PATH_SIZE = 1400, HEAD_SIZE = 32 };
 
 static const char MAGIC[8] = "hetu-at";
 
-/* Part of the names of folders and unfinished files: NODE.PROCESS of the process that made them. */
+/* Part of the names of folders and unfinished files: NODE.PROCESS of their maker, which may die. */
 #define MARK "%016" PRIx64 ".%d"
 #define SCAN_MARK "%16" SCNx64 ".%d"
 
@@ -64,8 +64,8 @@ static int read_whole(int file, RendezvousFile *record) {
     return bytes < 0 || rest < 0 ? -1 : bytes == (ssize_t)sizeof *record && !rest;
 }
 
-/* Reads a file that only this user may access. Follows no link and does not block on pipes. Returns
- * FOUND_FOREIGN also for this user's file with a second hard link, which another user has made. */
+/* Reads a file that only this user may access. Follows no link and does not block on pipes. Unless
+ * it is a record, this user's file with a second hard link (by another user) is FOUND_FOREIGN. */
 static Found read_file(const char *path, RendezvousFile *record) {
     struct stat about;
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), whole = 0;
@@ -186,7 +186,7 @@ static void split_beside(const Launch *launch, char *folder, char *head, size_t 
     snprintf(head, size, "%s+", split_path(launch, folder, size - 1));
 }
 
-/* Removes dead processes' files and folders from the places of this run's rendezvous file. */
+/* Removes dead processes' files and folders where this run's rendezvous file may be. */
 static void clear(const Launch *launch) {
     RendezvousFile found;
     char folder[sizeof launch->path], head[sizeof launch->path + 1];

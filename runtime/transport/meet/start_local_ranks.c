@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CANNOT_START = 127, PAUSE = 20, PATIENCE = 10000, PATH_ROOM = 4096 }; // times in ms
+enum { CANNOT_START = 127, PAUSE = 20, PATIENCE = 10000, PATH_ROOM = 4096 }; // PAUSE, PATIENCE: ms
 
 static struct {
     int count;      // ranks, this one included; 0: none was started

@@ -149,7 +149,7 @@ static void hear(int rank) {
     peer->last = heard;
 }
 
-/* Returns whether a rank has ended or had no heartbeat for HETU_TIMEOUT; writes which to `why`. */
+/* Returns whether a rank has ended or had no heartbeat for HETU_TIMEOUT; `why` gets a message. */
 static bool is_lost(int rank, char *why, size_t size) {
     const Peer *peer = &watch.peers[rank];
     const char *doing = peer->last.text;
@@ -251,7 +251,7 @@ static bool ranks_are_meeting(void) {
 }
 
 /* Sleeps for a tick. While the ranks meet, this thread takes the signals that end the process, and
- * first removes the meeting's files. If the ranks met meanwhile, the main thread gets it. */
+ * first removes the meeting's files. If the ranks have met, the main thread gets the signal. */
 static void rest(WatchStage stage) {
     const struct timespec one = {.tv_nsec = TICK};
     int ended =
