@@ -46,8 +46,8 @@ enum { DEVICE_FAULT = 122, EXCHANGE_FAULT = 123 };
 /* Exit status of ssh when the other machine is unreachable. */
 enum { UNREACHED = 255 };
 
-/* Starts `count` ranks on the slots that are not lost, in the order of the file; free() their `at`.
- * `choice` NULL: the program chooses its strategy. */
+/* Starts `count` ranks on the slots that are not lost, in the order of the file. `choice` NULL: the
+ * program chooses its strategy. Free the `at` of the result. */
 Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice);
 
 /* Records the ranks that ended since the last call; returns whether any did. */
