@@ -22,7 +22,7 @@
 
 enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
 
-/* Seconds of the longest message that is measured: the times of larger ones are in proportion. */
+/* Seconds of the longest messages that are measured: longer ones take in proportion. */
 static const double LONG_RUN = 0.06;
 
 /* Seconds for each point in each pass. Disturbances of the machine last a while, so each point has
@@ -33,8 +33,8 @@ enum { PASSES = 3 };
 /* The hosts of the ranks. */
 typedef struct Hosts {
     int count, *of;                 // number of hosts; for each rank, the number of its host
-    const char (*name)[NAME_BYTES]; // for each rank, the name of its host
-    const int *processor;           // for each rank, its processor on the host; -1: unknown
+    const char (*name)[NAME_BYTES]; // for each rank
+    const int *processor;           // for each rank, its number on the host; -1: unknown
 } Hosts;
 
 static Hosts find_hosts(Arena *arena) {
@@ -81,7 +81,7 @@ static const struct {
     {"reduce", HT_REDUCE, "D{sum:n} -> A{}"},
 };
 
-enum { SEND_RECEIVE, SEND, ROOTED = 6 }; // indices in `verbs`; from ROOTED on, verbs have a root
+enum { SEND_RECEIVE, SEND, ROOTED = 6 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs, LEAST_ROWS = 16 };
 
@@ -317,8 +317,8 @@ static double bytes_seconds(const char *pattern, const int *devices, int count, 
     return seconds;
 }
 
-/* Returns the bytes a second of a conversion, from the times of a small tensor (*shortest, seconds)
- * and of a large one, which is doubled until it takes LONG_RUN or has MOST_BYTES. */
+/* Returns the bytes a second of a conversion: by the difference between a small tensor and one of
+ * MOST_BYTES at most, larger ones until they take LONG_RUN. */
 static double bytes_rate(const char *pattern, const int *devices, int count, double *shortest) {
     double longest = 0;
     int64_t bytes = MOST_BYTES / 64;
@@ -390,13 +390,13 @@ static json_t *measure_links(const Hosts *hosts, const Cluster *machine) {
 
 /* ---- uplinks ---- */
 
-/* Pairs of a sender (first ranks of some hosts, or all of one host) and a receiver elsewhere. */
+/* Sending of the first ranks of some hosts, or of all ranks of one, to ranks of other hosts. */
 typedef struct Flows {
-    int count;    // number of pairs
+    int count;    // of senders, and of receivers
     int *devices; // the senders, then the receivers
 } Flows;
 
-/* Returns the bytes a second of all flows at once; with `into`, from receivers to senders. */
+/* Returns the bytes a second of all flows together, sent at once; backwards with `into`. */
 static double flows_rate(Arena *arena, const Flows *flows, bool into) {
     int *devices = arena_array(arena, int, 2 * flows->count);
     double shortest;
@@ -405,8 +405,8 @@ static double flows_rate(Arena *arena, const Flows *flows, bool into) {
     return bytes_rate(verbs[SEND].text, devices, 2 * flows->count, &shortest);
 }
 
-/* Returns flows from the senders to ranks of hosts that are not `inside`: to the first rank of each
- * such host, then to the second ranks, and so on, until no rank is left. */
+/* Returns the flows of the senders to ranks of hosts outside: to the first rank of each such host,
+ * then to the second ranks, and so on, until no rank is left. */
 static Flows flows_out(Arena *arena, const Hosts *hosts, const int *senders, int count,
                        const bool *inside) {
     Flows flows = {0, arena_array(arena, int, 2 * count)};
@@ -427,7 +427,7 @@ static Flows flows_out(Arena *arena, const Hosts *hosts, const int *senders, int
     return flows;
 }
 
-/* Returns the sum of the rates (bytes a second) of flows when each is alone. */
+/* Returns the sum of the rates of flows when each is alone. */
 static double rates_alone(Arena *arena, const Flows *flows, bool into) {
     double sum = 0;
     for (int i = 0; i < flows->count; i++) {
@@ -437,11 +437,11 @@ static double rates_alone(Arena *arena, const Flows *flows, bool into) {
     return sum;
 }
 
-/* Flows share an uplink if their rate is below this part of their rates alone; noise costs less. */
+/* Flows that share nothing are as fast together as alone; noise makes them a little slower. */
 static const double SHARED = 0.8;
 
-/* Adds an uplink if the flows are slower together than alone, in either direction. Returns true if
- * it did. `of` names the uplink's hosts in JSON; the call releases `of`. */
+/* Adds an uplink of hosts when their senders are slower together than alone, out or in. Returns
+ * whether it did. `of` is the JSON of the hosts. */
 static bool add_uplink(Arena *arena, const Flows *flows, json_t *of, json_t *uplinks) {
     double out = flows_rate(arena, flows, false), in = flows_rate(arena, flows, true);
     bool shared = flows->count > 1 && (out < SHARED * rates_alone(arena, flows, false) ||
@@ -453,7 +453,7 @@ static bool add_uplink(Arena *arena, const Flows *flows, json_t *of, json_t *upl
     return shared;
 }
 
-/* Adds an uplink for each host whose ranks share a network card. */
+/* Adds the cards of hosts of several ranks. */
 static void add_cards(Arena *arena, const Hosts *hosts, json_t *uplinks) {
     int *ranks = arena_array(arena, int, world_size());
     for (int host = 0; host < hosts->count; host++) {
@@ -465,7 +465,7 @@ static void add_cards(Arena *arena, const Hosts *hosts, json_t *uplinks) {
     }
 }
 
-/* Returns whether hosts a and b send to two other hosts more slowly together than alone. */
+/* Returns whether two hosts are slower together than alone when they send to two others. */
 static bool hosts_share(Arena *arena, const Hosts *hosts, const int *first, int a, int b) {
     bool *inside = arena_array(arena, bool, hosts->count);
     inside[a] = inside[b] = true;
@@ -504,7 +504,7 @@ static void add_switches(Arena *arena, const Hosts *hosts, json_t *uplinks) {
     }
 }
 
-/* Measures which cards and switches the ranks share. Returns these uplinks; NULL: none. */
+/* Measures which cards and switches the ranks share; NULL: none. */
 static json_t *measure_uplinks(const Hosts *hosts) {
     Arena *arena = arena_create();
     json_t *uplinks = json_array();

@@ -31,7 +31,7 @@ bool compiled_check_variable(Arena *arena, const char *program);
 /* Returns whether execvp can run a program, and reports why not. */
 bool program_check(Arena *arena, const char *program);
 
-/* Removes a strategy, which the program was not compiled with, from the list. */
+/* Removes a strategy that the program was not compiled with. */
 void strategies_drop(ChoiceList *list, const Choice *choice);
 
 /* Returns the first strategy that fits `slots` slots; NULL: none. Sets *ranks to the most devices

@@ -66,7 +66,7 @@ static void prepare_child(pid_t parent) {
 static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const Choice *choice,
                              int input) {
     const Slot *slot = ranks->at[rank].slot;
-    bool reads = job->once && rank == 0; // only the foreground process group may read a terminal
+    bool reads = job->once && rank == 0; // a terminal sends input to its foreground group alone
     if (!reads || !isatty(STDIN_FILENO)) setpgid(0, 0);
     int from = reads ? -1 : slot->here ? open("/dev/null", O_RDONLY) : input;
     if (from >= 0) dup2(from, STDIN_FILENO);

@@ -14,7 +14,7 @@ typedef struct Rank {
     pid_t process;
     Slot *slot;
     bool ended;
-    /* Ended by a device fault or a signal not of heturun's; or its machine is unreachable. */
+    /* Killed by another process's signal or a device fault, or on a machine out of reach. */
     bool died;
     int input;  // write end of a remote rank's standard input; -1: a local rank
     int status; // after its end: the exit status, or 128 plus the signal

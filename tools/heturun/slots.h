@@ -33,7 +33,7 @@ typedef struct Slots {
 /* Reads the file for the first time. Returns false after reporting errors. */
 bool slots_open(Slots *slots, const char *path, int parts);
 
-/* Returns `count` slots on this host, which belong to no file. Free the `at` of the result. */
+/* Returns `count` slots on this host, which belong to no file; free slots.at. */
 Slots slots_here(int count);
 
 /* Reads the file again when it was rewritten; returns whether the slots changed. Reports an invalid

@@ -16,7 +16,7 @@ static const double NEVER = 1e9; // seconds
 
 /* FRAME_ASK: the receiver asks for a message; FRAME_DATA: the message follows. */
 typedef enum FrameKind { FRAME_NONE, FRAME_ASK, FRAME_DATA } FrameKind;
-/* The header of every request and message on a Line. */
+/* The header of every request and message on a line. */
 typedef struct Frame {
     int32_t kind, tag;
     uint64_t bytes;
@@ -75,7 +75,7 @@ static size_t get(const Lane *lane, int rank, void *data, size_t bytes) {
 
 /* ---- messages ---- */
 
-/* Returns a line's first message with this direction, `asked` and tag (-1: any tag); or NULL. */
+/* Returns a line's first message of a direction, asked state and tag (-1: any); else NULL. */
 static Message *find_message(const Line *line, bool sends, bool asked, int tag) {
     for (Message *message = line->first; message; message = message->next)
         if (message->sends == sends && message->asked == asked && (tag < 0 || message->tag == tag))
@@ -130,7 +130,7 @@ static bool was_asked(Line *line, const Message *message) {
 
 /* ---- streams ---- */
 
-/* Chooses the next frame to send: requests first, then messages asked for. False: none. */
+/* Chooses the next frame to send: requests, then messages asked for. Returns false if none. */
 static bool next_out(Line *line) {
     Message *ask = find_message(line, false, false, -1),
             *message = ask ? ask : find_message(line, true, true, -1);

@@ -104,8 +104,8 @@ static size_t flow_advance(Flow *flow) {
     return (size_t)moved;
 }
 
-/* Makes one pass over the flows and removes finished flows. Flows between the same two ranks keep
- * their order. `busy`: memory for 2 flags a rank. Returns the number of bytes moved. */
+/* Makes one pass over the flows and removes the finished ones. Flows between the same two ranks
+ * keep their order. Returns the number of bytes moved. */
 static size_t flows_pass(Flow *flows, int *count, bool *busy) {
     size_t moved = 0;
     int kept = 0;

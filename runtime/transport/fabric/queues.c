@@ -20,7 +20,7 @@ enum {
     ALL_ROOM = 32 << 20   // bytes that all queues of a machine may take
 };
 
-/* A ring buffer of `room` bytes: bytes [read, written) of a stream, byte n at data[n % room]. */
+/* A ring buffer of `room` bytes: [read, written) of the stream, byte n at index n modulo `room`. */
 typedef struct Queue {
     _Alignas(LINE) _Atomic uint64_t written;
     _Alignas(LINE) _Atomic uint64_t read;

@@ -19,7 +19,7 @@ typedef struct QueueFile {
 Queues *queues_create(int rank, int count);
 QueueFile queues_file(const Queues *queues);
 
-/* Opens all other ranks' queues; `files` is by index on the machine. False: some do not open. */
+/* Opens the queues of all other ranks, by index on the machine. False: some cannot be opened. */
 bool queues_connect(Queues *queues, const QueueFile *files);
 
 /* Closes the memfd, once all ranks are connected. */
