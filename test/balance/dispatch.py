@@ -2,7 +2,7 @@
 """Tests ht_dispatch: batches of mixed lengths on 8 ranks, under strategies whose pipelines read rows of different lengths. Operators sleep (dispatched.c), so that ranks do not compete for cores.
 
 Compared with a program that pads all rows to the longest one, ht_dispatch trains 1.3 or more times as many tokens a second. Planning does not delay the steps. Losses are those of one device
-within 1e-4. HETU_LONG=1 trains 50 steps with several seeds.
+on the same sequences within 1e-4. HETU_LONG=1 trains 50 steps with several seeds.
 """
 import functools
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests hetu-balance: hetucc accepts its strategies; compared with the strategy in force, they are as fast in the simulator as it says, within 5%, or 10% where weight gradients fill gaps; what it refuses.
+"""Tests hetu-balance and its refusals. hetucc accepts its strategies. In the simulator their speed, relative to the strategy in force, is within 5% of what it says, or 10% where weight gradients fill gaps.
 
 The strategies in force have data, tensor and pipeline parallelism on 8 devices, up to three of which are 1.3 to 12 times as slow. Where only layers and rows are distributed anew, exhaustive search finds
 none that is more than 1% faster. HETU_LONG=1 tries more seeds.

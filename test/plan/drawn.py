@@ -1,4 +1,4 @@
-"""Compares plans, by kind and seed, with the best known ones of cases of the papers' families (families.py). Long searches from other starts (--effort, --seed) found these.
+"""Compares plans for cases of the papers' families (families.py) with the best known plans, listed by kind and seed, which long searches from other starts (--effort, --seed) found.
 
     drawn.py PLANNER          a few cases, and with HETU_LONG=1 all
 """

@@ -5,7 +5,7 @@ The forms are derived here from the sizes of the models and the strategies alone
 layer has two all-reduces of A bytes in forward and two in backward; the embedding and the head have one each; the cut vocabulary has three of one number a row (Megatron). Between stages each device
 receives A bytes in forward and A bytes in backward, in one message where both stages have as many devices. A gradient to which k groups of devices contribute, and which N devices hold, is reduced
 once: k - 1 contributions go to one place, and the sum to the N - 1 other devices. Where tensor parallelism cuts the parameter, this holds for each finest slice, of which every group has one holder.
-Clipping is an all-reduce of one number; the loss is one number, which all devices get. ht_infer receives the bytes of its own forward.
+Clipping is an all-reduce of one number; the loss is one number, which all devices get. ht_infer receives what its forward pass receives.
 
 Where a stage's d devices are copies instead, each takes a part of a micro-batch's rows. All of them together then receive d - 1 times a parameter for each sum of its gradient: under ZeRO 2 and 3 once
 a micro-batch. Under ZeRO 3 they receive as much for each gathering of the parameter: in forward, and in backward except for an embedding's table. Then one device of a group holds a finest slice.

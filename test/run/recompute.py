@@ -2,7 +2,7 @@
 """Tests recomputation: programs that compute values again in backward give the same bits as programs that keep the values, and keep what they should.
 
 Each case trains an example without recompute, with recompute(full) and with recompute(selective): losses and parameters are equal to the bit. By --emit=cost-json, `full` keeps for backward
-the input of each layer and the input of what follows the layers, and `selective` keeps less than no recompute does. The arena is at most 1.1 times the most memory needed at one time.
+the input of each layer and the input of what follows the layers, and `selective` keeps less than training without recompute. The arena is at most 1.1 times the most memory needed at one time.
 """
 import functools
 import json

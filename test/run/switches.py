@@ -2,7 +2,7 @@
 """Tests switches: a program that changes its strategy while it trains computes what one device does.
 
 gpt and llama, with 8 layers, dropout and AdamW, take every ordered pair of strategies in one run, one step under each, and with HETU_LONG each pair in a run of its own, there and back. Losses are one device's.
-Parameters and moments have the same bits before and after a switch (HETU_DUMP, put together from all ranks). The bytes that a switch sends, counted from the MPI calls, are those that ranks lack by the dumps' boxes.
+Parameters and moments have the same bits before and after a switch (HETU_DUMP, put together from all ranks). The bytes that a switch sends, counted from the MPI calls, are those that ranks lack by the boxes in the dumps.
 In each round of a batch of tensors a rank sends another at most one message. During a switch a rank needs little more memory than before or after; a thousand switches leave memory and open files as they were.
 """
 import functools

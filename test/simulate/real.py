@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares hetu-simulate with real runs on 4 and 8 ranks: gpt and llama with an activation that sleeps (Inputs/slow.h), so that ranks do not compete for cores.
 
-Each step takes the simulated time within 10%, and strategies whose steps differ by 15% or more are in the same order. The bytes that ranks receive in a step
+Each step takes the simulated time within 10%, and strategies whose steps differ by 15% or more are in the simulated order. The bytes that ranks receive in a step
 are those of the conversions; the memory that a rank reserves is the simulated arena. HETU_LONG=1 tries 12 strategies of each kind, else a few. All but the
 sleep is priced by a cluster file of this kind of machine, or by the file that HETU_CLUSTER names.
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests parts of models other than operators: programs that print numbers, made by hetucc for several strategies and for emulated GPUs, against
-the one-device program; and optimizers after 24 steps and batch norm with running means against PyTorch's numbers (optimizers.py --print).
+the one-device program; and optimizers after 24 steps and batch norm with running means against PyTorch's numbers (optimizers.txt).
 
 Some strategies run only with HETU_LONG=1."""
 import functools
