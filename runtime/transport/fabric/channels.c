@@ -1,4 +1,4 @@
-/* Messages on lanes without MPI: always rendezvous, the receiver asks first; no eager threshold. */
+/* Messages on lanes without MPI. Messages of every size use the rendezvous protocol (fabric.h). */
 #include "transport/fabric/fabric.h"
 
 #include "base/memory.h"
@@ -31,14 +31,14 @@ struct Message {
     bool sends, asked, over; // asked: the receiver has asked for the message; over: complete
 };
 
-/* A frame being transmitted: the bytes transmitted of its header and of its message. */
+/* A frame in transmission. head, body: bytes transmitted of its header and of its message. */
 typedef struct Stream {
     Frame frame;
     size_t head, body;
     Message *message;
 } Stream;
 
-/* The connection of a lane with one rank. */
+/* A lane's connection to one rank. */
 typedef struct Line {
     int socket; // -1: shared memory
     Message *first;
@@ -116,7 +116,7 @@ static void take_ask(Line *line, const Frame *frame) {
     line->early[line->early_count++] = *frame;
 }
 
-/* Returns whether the other rank asked for a message before it began, and removes the request. */
+/* Returns whether the other rank asked for this message already, and removes that request. */
 static bool was_asked(Line *line, const Message *message) {
     for (int i = 0; i < line->early_count; i++)
         if (line->early[i].tag == message->tag) {

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 enum {
-    SPINS = 2000,       // passes without sleep
-    CHECK_EVERY = 1000, // passes between checks of the other ranks
-    NAP = 20000         // nanoseconds
+    SPINS = 2000,       // passes without progress, before this rank sleeps
+    CHECK_EVERY = 1000, // passes without progress between two checks for dead ranks
+    NAP = 20000         // nanoseconds of a sleep
 };
 
 static struct {
@@ -127,7 +127,7 @@ static size_t flows_pass(Flow *flows, int *count, bool *busy) {
     return moved;
 }
 
-/* Yields; sleeps if SPINS or more passes in a row (`idle`) made no progress. */
+/* Yields, or sleeps after SPINS passes without progress (`idle`: how many in a row). */
 static void flows_rest(int idle) {
     if (idle < SPINS) sched_yield();
     else nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
@@ -164,7 +164,7 @@ void fabric_exchange(const HostTransfer *sends, int send_count, const HostTransf
     free(flows);
 }
 
-/* Sends this rank's bytes to all other ranks, and receives theirs. */
+/* Sends this rank's bytes to all ranks, and writes those of all ranks to `all`, in rank order. */
 static void fabric_gather(const void *mine, size_t bytes, void *all) {
     HostTransfer *transfers = memory_array(2 * (int64_t)fabric.launch.size, sizeof *transfers),
                  *receives = transfers + fabric.launch.size;
@@ -183,7 +183,7 @@ static bool fabric_launched(void) {
     return launch_find(&launch);
 }
 
-/* Numbers the ranks of this machine, and finds this rank's number. */
+/* Numbers the ranks of this machine in fabric.node_rank; sets the place's node_rank, node_size. */
 static void find_node(void) {
     int rank = fabric.launch.rank;
     fabric.node_rank = memory_array(fabric.launch.size, sizeof *fabric.node_rank);

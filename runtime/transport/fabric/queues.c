@@ -17,7 +17,7 @@ enum {
     LINE = 64,            // bytes of a cache line
     MOST_ROOM = 1 << 18,  // most bytes of a queue
     LEAST_ROOM = 1 << 12, // least bytes of a queue
-    ALL_ROOM = 32 << 20   // bytes of all queues of a machine
+    ALL_ROOM = 32 << 20   // bytes that all queues of a machine may take
 };
 
 /* A ring buffer of `room` bytes: [read, written) of the stream, byte n at index n modulo `room`. */
@@ -82,8 +82,8 @@ QueueFile queues_file(const Queues *queues) {
                        queues->key};
 }
 
-/* Maps the memory of another rank; NULL if that process is not visible, or visible under another
- * process number (another container). */
+/* Maps the memory of another rank. Returns NULL if this process does not see that process, or sees
+ * it under another process number (another container). */
 static char *open_queues(const Queues *queues, const QueueFile *at) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)at->process, (int)at->file);
@@ -122,7 +122,7 @@ typedef struct Span {
     size_t bytes[2];
 } Span;
 
-/* Returns the parts of the ring with `bytes` bytes from byte `at` of the stream on. */
+/* Returns the parts of the ring for `bytes` bytes of the stream, the first of which is `at`. */
 static Span span_of(Queue *queue, size_t room, uint64_t at, size_t bytes) {
     size_t first = room - (size_t)(at % room), head = first < bytes ? first : bytes;
     return (Span){{queue->data + at % room, queue->data}, {head, bytes - head}};

@@ -9,13 +9,13 @@
 
 typedef struct Queues Queues;
 
-/* The place where other ranks find the queues that a rank reads. */
+/* Tells other ranks where to open the memory with the queues that a rank reads. */
 typedef struct QueueFile {
     int32_t process, file; // process number and file descriptor; file -1: there are no queues
     uint64_t key;          // also in the memory's header, to recognize the memory
 } QueueFile;
 
-/* Creates the queues that this rank reads, among `count` ranks of the machine. */
+/* Creates the queues that this rank reads. `rank`: its index among the machine's `count` ranks. */
 Queues *queues_create(int rank, int count);
 QueueFile queues_file(const Queues *queues);
 
@@ -27,6 +27,6 @@ void queues_seal(Queues *queues);
 
 void queues_close(Queues *queues);
 
-/* Copy to or from another rank of this machine, without waiting. Return the number of bytes. */
+/* Copy without waiting to or from a rank (index on this machine). Return the bytes copied. */
 size_t queue_put(Queues *queues, int to, const void *data, size_t bytes);
 size_t queue_get(Queues *queues, int from, void *data, size_t bytes);
