@@ -187,8 +187,30 @@ static bool read_text(Chooser *chooser, const char *file, const char *text, Stra
 }
 
 /* Reads a strategy file and returns the strategy that the word names; NULL after an error. */
-static Strategy *read_file(Chooser *chooser, const char *file) {
+/* Returns whether a text has a line that begins with `#include` or `#pragma`. */
+static bool is_c_source(const char *text) {
+    for (; text; text = strchr(text, '\n')) {
+        text += strspn(text, " \t\r\n");
+        if (*text != '#') continue;
+        const char *word = text + 1 + strspn(text + 1, " \t");
+        if (!strncmp(word, "include", 7) || !strncmp(word, "pragma", 6)) return true;
+    }
+    return false;
+}
+
+/* Reads a file of strategies; NULL after an error. */
+static Source *read_strategies(Chooser *chooser, const char *file) {
     Source *source = source_read(chooser->arena, chooser->diag, file);
+    if (!source || !is_c_source(source->text)) return source;
+    Position at = option_place(chooser, 0);
+    diag_error(chooser->diag, at, "%s is a C source, not a file of strategies", file);
+    diag_note(chooser->diag, at,
+              "strategies that pragmas of a source describe are chosen by name: --strategy=NAME");
+    return NULL;
+}
+
+static Strategy *read_file(Chooser *chooser, const char *file) {
+    Source *source = read_strategies(chooser, file);
     StrategyList list = {0};
     return source && read_text(chooser, file, source->text, &list)
                ? choose_of_file(chooser, &list, file)
@@ -454,8 +476,7 @@ static Chooser chooser_begin(CUnit *unit, Macros macros, StrategyChoice *choice)
 static void find_in_file(Chooser *chooser, const char *file) {
     StrategyList list = {0};
     Strategy *named = asked_for(chooser, file) ? read_file(chooser, file) : NULL;
-    Source *source =
-        asked_for(chooser, file) ? NULL : source_read(chooser->arena, chooser->diag, file);
+    Source *source = asked_for(chooser, file) ? NULL : read_strategies(chooser, file);
     if (named) array_push(chooser->arena, &list, named);
     if (source && read_text(chooser, file, source->text, &list) && !list.count)
         diag_error(chooser->diag, (Position){file, 1, 1}, "the file has no strategy");
@@ -548,11 +569,14 @@ static void add_pragma_names(const CUnit *unit, NameList *list) {
     }
 }
 
+/* Reports splits of dimensions that the model lacks: errors in the source and, if the name looks
+ * misspelt, in files. Else a file's strategy may serve several models: a warning. */
 static void check_splits(CUnit *unit, const ChosenStrategy *chosen, const NameList *names) {
     for (int i = 0; i < chosen->strategy->splits.count; i++) {
         const SplitRule *split = &chosen->strategy->splits.at[i];
         if (text_find(names->at, names->count, split->dim) >= 0) continue;
-        (chosen->shared ? diag_warning : diag_error)(
+        bool misspelt = diag_closest(split->dim, names->at, names->count);
+        (chosen->shared && !misspelt ? diag_warning : diag_error)(
             unit->diag, split->at, "the dimension \"%s\" is named nowhere in the model",
             split->dim);
         diag_suggest(unit->diag, split->at, split->dim, names->at, names->count);

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { NAMES_ROOM = 2048 }; // bytes of a text with names of strategies
+
 const char *initial_strategy_word(void) {
     const char *word = getenv("HETU_STRATEGY");
     return word && *word ? word : NULL;
@@ -68,6 +70,26 @@ static bool is_current(int image) {
     return !digest || strtoull(digest, NULL, 16) == image_at(image)->image->strategy_digest;
 }
 
+/* Returns why a program has no image under the chosen strategy, with the strategies that it has. */
+static const char *lacks_strategy(int first) {
+    static char text[NAMES_ROOM];
+    int length = snprintf(text, sizeof text, "it was compiled with");
+    bool any = false;
+    for (int i = image_next(first, -1); i >= 0; i = image_next(first, i)) {
+        const char *name = image_at(i)->image->strategy;
+        if (!name || length >= (int)sizeof text) continue;
+        length += snprintf(text + length, sizeof text - (size_t)length, "%s \"%s\"", any ? "," : "",
+                           name);
+        any = true;
+    }
+    if (!any) length += snprintf(text + length, sizeof text - (size_t)length, " no strategy");
+    if (length < (int)sizeof text)
+        snprintf(text + length, sizeof text - (size_t)length,
+                 "; give hetucc --strategy=FILE for each other one, or call ht_prepare in the "
+                 "model's source");
+    return text;
+}
+
 /* Returns the image of a program under the chosen strategy; compiles the strategy if the program
  * lacks it. Returns -1 with a reason on failure. */
 static int find_chosen(ht_session *session, int first, const char *word, const char **reason) {
@@ -78,8 +100,7 @@ static int find_chosen(ht_session *session, int first, const char *word, const c
         return -1;
     }
     if (image_under(first, name) < 0 && !recompile_possible()) {
-        *reason = "it was not compiled with it; give hetucc --strategy=FILE for each, or call "
-                  "ht_prepare in the model's source";
+        *reason = lacks_strategy(first);
         return -1;
     }
     if (image_under(first, name) < 0) {
