@@ -184,7 +184,7 @@ static void use_message(Module *module, Intern *messages, Op *op) {
     conversion_use(*message, (*message)->tensors.count - 1, op);
 }
 
-/* Returns "in all", or "by a micro-batch, 4096 in all" for a conversion that each micro-batch has. */
+/* Returns "in all", or "by each micro-batch, 4096 in all" if every micro-batch converts. */
 static const char *bytes_are_of(Arena *arena, const Module *module, const Op *op, long bytes) {
     long runs = (long)conversion_runs(module, op);
     return runs > 1 && loop_repeats(op->loop)

@@ -1,7 +1,7 @@
 /* Adds notes to clang's errors: names that were meant, headers that are missing.
  *
- *     error: call to undeclared function 'srand'     ->   note: #include <stdlib.h> declares "srand"
- *     error: field designator 'weight_decay' ...     ->   note: did you mean ".decay"? */
+ *     call to undeclared function 'srand'     ->   #include <stdlib.h> declares "srand"
+ *     field designator 'weight_decay' ...     ->   did you mean ".decay"? */
 #include "frontend/clang/reader.h"
 #include "support/text.h"
 

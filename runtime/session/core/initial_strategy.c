@@ -70,24 +70,21 @@ static bool is_current(int image) {
     return !digest || strtoull(digest, NULL, 16) == image_at(image)->image->strategy_digest;
 }
 
-/* Returns why a program has no image under the chosen strategy, with the strategies that it has. */
+/* Returns why a program has no image under the chosen strategy, and which strategies it has. */
 static const char *lacks_strategy(int first) {
+    static const char remedy[] =
+        "; give hetucc --strategy=FILE for each, or call ht_prepare in the model's source";
     static char text[NAMES_ROOM];
-    int length = snprintf(text, sizeof text, "it was compiled with");
-    bool any = false;
+    size_t most = sizeof text - sizeof remedy, length;
+    length = (size_t)snprintf(text, most, "it was not compiled with it");
+    const char *before = "; it has";
     for (int i = image_next(first, -1); i >= 0; i = image_next(first, i)) {
         const char *name = image_at(i)->image->strategy;
-        if (!name || length >= (int)sizeof text) continue;
-        length += snprintf(text + length, sizeof text - (size_t)length, "%s \"%s\"", any ? "," : "",
-                           name);
-        any = true;
+        if (!name || length + strlen(before) + strlen(name) + 4 > most) continue;
+        length += (size_t)snprintf(text + length, most - length, "%s \"%s\"", before, name);
+        before = ",";
     }
-    if (!any) length += snprintf(text + length, sizeof text - (size_t)length, " no strategy");
-    if (length < (int)sizeof text)
-        snprintf(text + length, sizeof text - (size_t)length,
-                 "; give hetucc --strategy=FILE for each other one, or call ht_prepare in the "
-                 "model's source");
-    return text;
+    return strcat(text, remedy);
 }
 
 /* Returns the image of a program under the chosen strategy; compiles the strategy if the program

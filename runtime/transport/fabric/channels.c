@@ -77,8 +77,8 @@ static size_t get(const Lane *lane, int rank, void *data, size_t bytes) {
 
 /* ---- messages ---- */
 
-/* Returns whether a message or an earlier one of its tag is offered: were the offer refused, a later
- * message would arrive first. */
+/* Returns whether a message or an earlier one of its tag is offered. If such an offer were refused,
+ * a later message of the tag would arrive first. */
 static bool awaits_offer(const Line *line, const Message *message) {
     for (const Message *earlier = line->first; earlier != message; earlier = earlier->next)
         if (earlier->offer && earlier->tag == message->tag) return true;
