@@ -187,13 +187,22 @@ static bool read_text(Chooser *chooser, const char *file, const char *text, Stra
 }
 
 /* Reads a strategy file and returns the strategy that the word names; NULL after an error. */
-/* Returns whether a text has a line that begins with `#include` or `#pragma`. */
-static bool is_c_source(const char *text) {
+/* Returns whether a line is `#include "..."` or `#include <...>`; elsewhere, # begins a comment. */
+static bool is_include(const char *line) {
+    if (*line++ != '#') return false;
+    line += strspn(line, " \t");
+    if (strncmp(line, "include", 7)) return false;
+    line += 7 + strspn(line + 7, " \t");
+    return *line == '<' || *line == '"';
+}
+
+/* Returns whether a file is a C source, by its name or by an `#include`. */
+static bool is_c_source(const char *file, const char *text) {
+    const char *dot = strrchr(file, '.');
+    if (dot && (!strcmp(dot, ".c") || !strcmp(dot, ".h") || !strcmp(dot, ".cu"))) return true;
     for (; text; text = strchr(text, '\n')) {
         text += strspn(text, " \t\r\n");
-        if (*text != '#') continue;
-        const char *word = text + 1 + strspn(text + 1, " \t");
-        if (!strncmp(word, "include", 7) || !strncmp(word, "pragma", 6)) return true;
+        if (is_include(text)) return true;
     }
     return false;
 }
@@ -201,7 +210,7 @@ static bool is_c_source(const char *text) {
 /* Reads a file of strategies; NULL after an error. */
 static Source *read_strategies(Chooser *chooser, const char *file) {
     Source *source = source_read(chooser->arena, chooser->diag, file);
-    if (!source || !is_c_source(source->text)) return source;
+    if (!source || !is_c_source(file, source->text)) return source;
     Position at = option_place(chooser, 0);
     diag_error(chooser->diag, at, "%s is a C source, not a file of strategies", file);
     diag_note(chooser->diag, at,
