@@ -1,9 +1,9 @@
-"""Measures the shape of the sources: prints a figure and its limit for each measure, and fails when
-a limit is passed. Comments and strings are taken out, the rest is read token by token.
+"""Measures the sources: prints a figure and its limit for each measure, and fails when a figure passes
+its limit. Comments and strings are removed; the rest is read token by token.
 
     figures.py ROOT [--list [FOLDER...]]
 
---list prints behind each figure what is above the bound, of these folders alone where some are named.
+--list prints after each figure the places above its bound, only those in the FOLDERs if any are named.
 """
 import collections
 import os

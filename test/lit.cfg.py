@@ -1,7 +1,7 @@
-"""How lit runs the tests: `lit --param build=BUILD test/FOLDER`; ctest does it for every folder.
+"""Configures lit, which runs the tests: `lit --param build=BUILD test/FOLDER`; ctest runs lit for every folder.
 
-Substitutions: %hetucc, %hetu-opt, %hetu-plan, %hetu-reshard, %hetu-simulate, %cc (the C compiler), %flags (how plain cc finds hetu.h and libhetu), %root (the source tree),
-%build, %mpirun N (Open MPI on this machine, more ranks than cores allowed), %python, and lit's own %s %S %t %T. FileCheck, not and split-file are on the path.
+Substitutions: %hetucc, %hetu-opt, %hetu-plan, %hetu-reshard, %hetu-simulate, %cc (the C compiler), %flags (how plain cc finds hetu.h and libhetu), %root (the source
+tree), %build, %mpirun N (Open MPI on this machine, which allows more ranks than cores), %python, and lit's own %s %S %t %T. FileCheck, not and split-file are on the PATH.
 """
 import os
 import shutil

@@ -5,7 +5,7 @@
 #
 #     tools/check.sh [--long]
 #
-# --long runs the slow tests, too (those of label long, and with HETU_LONG=1 more cases of others).
+# --long also runs the slow tests (label long) and, by HETU_LONG=1, more cases of the other tests.
 # Build folders: build/check and build/check-sanitized.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Runs README's two commands, demo.sh and check.sh, on the committed sources in a fresh chroot of a
-# Debian release, which debootstrap makes. Needs root. The exit status is that of the first command
-# that fails; 77 where there is no debootstrap or this is not root.
+# Debian release, which debootstrap makes. The exit status is that of the first command that
+# fails; 77 without root, debootstrap or git.
 #
 #     tools/check_on_debian.sh RELEASE [FOLDER]      trixie, bookworm
 #
-# FOLDER is made, and kept; without it the chroot lies in a temporary folder and is deleted. MIRROR
+# The chroot is made in FOLDER and kept; without FOLDER, in a temporary folder, and deleted. MIRROR
 # names a Debian mirror (default: http://deb.debian.org/debian).
 set -eu
 [ $# -ge 1 ] && [ $# -le 2 ] || {

@@ -534,6 +534,25 @@ static bool check_handed_over(Driver *driver) {
            (driver->options->cc.from_input < 0 || return_input(driver->options));
 }
 
+/* Returns whether the C compiler takes the options for code, and -std. It reports, in its words,
+ * the options that it refuses; clang would say nothing of them. */
+static bool check_code_options(Driver *driver) {
+    int count = 0;
+    Text given = {.arena = driver->arena};
+    Command command = command_cc(&driver->tools);
+    for (int i = 0; i < driver->options->cc.items.count; i++) {
+        const Item *item = &driver->options->cc.items.at[i];
+        if (!item_is_code(item) && strncmp(item->text, "-std=", 5)) continue;
+        command_add_item(&command, item);
+        text_print(&given, "%s%s", count++ ? " " : "", item->text);
+    }
+    command_add(&command, "-w", "-fsyntax-only", "-x", "c", "/dev/null", NULL);
+    if (!count || driver->tools.dry_run || !command_run(&driver->tools, &command)) return true;
+    diag_error(driver->diag, (Position){0}, "the C compiler refuses %s%s",
+               count > 1 ? "an option of " : "", text_bytes(&given));
+    return false;
+}
+
 static int run(Driver *driver) {
     const Options *options = driver->options;
     check_pass_name(driver->arena, "--print-after", options->print_after, true);
@@ -561,6 +580,7 @@ static int run(Driver *driver) {
         tool_misused("-o with -c takes one source, not %d", options->cc.source_count);
     if (!check_inputs(driver->arena, options)) return 1;
     check_dependencies(options);
+    if (!check_code_options(driver)) return 1;
     if (options->plan.list) return list_make(driver);
     if (options->plan.find || options->plan.memory) return plan_make(driver);
     return options->report ? make_with_report(driver) : make(driver);

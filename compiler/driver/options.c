@@ -395,6 +395,7 @@ static void set_report(Reader *reader, const char *file) {
     const char *dot = strrchr(file, '.');
     if (!dot || (strcmp(dot, ".json") && strcmp(dot, ".html")))
         mistake("--report names a file that ends in .json or .html, not \"%s\"", file);
+    if (reader->options->report) mistake("--report is given twice, the second time as %s", file);
     reader->options->report = arena_string(reader->arena, file);
 }
 

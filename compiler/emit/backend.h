@@ -35,7 +35,7 @@ typedef struct Backend {
     const char *const (*functions)[2]; // {name in math.h, name in kernels}; {NULL} ends the list
     const char *const (*half_functions)[2]; // `functions` where all results are bf16; NULL: none
     const char *words;           // reserved words, which tensors avoid: "class const_cast"
-    const char *const *kernels;  // C kernels of the runtime; NULL: any C function may be a kernel
+    const char *const *kernels;  // functions that `kernel(f)` without a backend may name; NULL: any
     const BackendFolder *folder; // NULL: the C compiler links programs with libhetu
     LoopsWriter *loops, *rows;   // writers of kernels from a rule's body, and from its equations
 } Backend;

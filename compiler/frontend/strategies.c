@@ -187,8 +187,39 @@ static bool read_text(Chooser *chooser, const char *file, const char *text, Stra
 }
 
 /* Reads a strategy file and returns the strategy that the word names; NULL after an error. */
-static Strategy *read_file(Chooser *chooser, const char *file) {
+/* Returns whether a line is `#include "..."` or `#include <...>`; elsewhere, # begins a comment. */
+static bool is_include(const char *line) {
+    if (*line++ != '#') return false;
+    line += strspn(line, " \t");
+    if (strncmp(line, "include", 7)) return false;
+    line += 7 + strspn(line + 7, " \t");
+    return *line == '<' || *line == '"';
+}
+
+/* Returns whether a file is a C source, by its name or by an `#include`. */
+static bool is_c_source(const char *file, const char *text) {
+    const char *dot = strrchr(file, '.');
+    if (dot && (!strcmp(dot, ".c") || !strcmp(dot, ".h") || !strcmp(dot, ".cu"))) return true;
+    for (; text; text = strchr(text, '\n')) {
+        text += strspn(text, " \t\r\n");
+        if (is_include(text)) return true;
+    }
+    return false;
+}
+
+/* Reads a file of strategies; NULL after an error. */
+static Source *read_strategies(Chooser *chooser, const char *file) {
     Source *source = source_read(chooser->arena, chooser->diag, file);
+    if (!source || !is_c_source(file, source->text)) return source;
+    Position at = option_place(chooser, 0);
+    diag_error(chooser->diag, at, "%s is a C source, not a file of strategies", file);
+    diag_note(chooser->diag, at,
+              "strategies that pragmas of a source describe are chosen by name: --strategy=NAME");
+    return NULL;
+}
+
+static Strategy *read_file(Chooser *chooser, const char *file) {
+    Source *source = read_strategies(chooser, file);
     StrategyList list = {0};
     return source && read_text(chooser, file, source->text, &list)
                ? choose_of_file(chooser, &list, file)
@@ -455,8 +486,7 @@ static Chooser chooser_begin(CUnit *unit, Macros macros, StrategyChoice *choice)
 static void find_in_file(Chooser *chooser, const char *file) {
     StrategyList list = {0};
     Strategy *named = asked_for(chooser, file) ? read_file(chooser, file) : NULL;
-    Source *source =
-        asked_for(chooser, file) ? NULL : source_read(chooser->arena, chooser->diag, file);
+    Source *source = asked_for(chooser, file) ? NULL : read_strategies(chooser, file);
     if (named) array_push(chooser->arena, &list, named);
     if (source && read_text(chooser, file, source->text, &list) && !list.count)
         diag_error(chooser->diag, (Position){file, 1, 1}, "the file has no strategy");
@@ -549,11 +579,14 @@ static void add_pragma_names(const CUnit *unit, NameList *list) {
     }
 }
 
+/* Reports splits of dimensions that the model lacks: errors in the source and, if the name looks
+ * misspelt, in files. Else a file's strategy may serve several models: a warning. */
 static void check_splits(CUnit *unit, const ChosenStrategy *chosen, const NameList *names) {
     for (int i = 0; i < chosen->strategy->splits.count; i++) {
         const SplitRule *split = &chosen->strategy->splits.at[i];
         if (text_find(names->at, names->count, split->dim) >= 0) continue;
-        (chosen->shared ? diag_warning : diag_error)(
+        bool misspelt = diag_closest(split->dim, names->at, names->count);
+        (chosen->shared && !misspelt ? diag_warning : diag_error)(
             unit->diag, split->at, "the dimension \"%s\" is named nowhere in the model",
             split->dim);
         diag_suggest(unit->diag, split->at, split->dim, names->at, names->count);

@@ -184,6 +184,14 @@ static void use_message(Module *module, Intern *messages, Op *op) {
     conversion_use(*message, (*message)->tensors.count - 1, op);
 }
 
+/* Returns "in all", or "by each micro-batch, 4096 in all" if every micro-batch converts. */
+static const char *bytes_are_of(Arena *arena, const Module *module, const Op *op, long bytes) {
+    long runs = (long)conversion_runs(module, op);
+    return runs > 1 && loop_repeats(op->loop)
+               ? arena_format(arena, "by each micro-batch, %ld in all", runs * bytes)
+               : "in all";
+}
+
 /* Reports a conversion for the options -Rcomm and -Wimplicit-reshard; a gradient's conversion at
  * the line of the parameter. Skips a conversion by which no device receives bytes. */
 static void report(Module *module, const CompileOptions *options, const Op *op,
@@ -199,8 +207,9 @@ static void report(Module *module, const CompileOptions *options, const Op *op,
     Position at = gradient && gradient->value->at.file ? gradient->value->at : op->at;
     const char *reason = op->source->reason ? op->source->reason : "reshard in the source";
     if (options->remark_comm && bytes)
-        diag_remark(module->diag, at, "%s of %s%s%s: %ld bytes received in all, for %s",
-                    plan_name(plan), what, scope ? " in " : "", scope ? scope : "", bytes, reason);
+        diag_remark(module->diag, at, "%s of %s%s%s: %ld bytes received %s, for %s",
+                    plan_name(plan), what, scope ? " in " : "", scope ? scope : "", bytes,
+                    bytes_are_of(scratch, module, op, bytes), reason);
     if (options->warn_implicit_reshard && op->source->reason && bytes)
         diag_warning(module->diag, at, "%s of %s that nobody wrote: %ld bytes, for %s",
                      plan_name(plan), what, bytes, reason);

@@ -186,7 +186,8 @@ static Group kept_part(const Folding *folding, const Group *group, int state, co
     return kept;
 }
 
-/* Returns the layout of one part of a cut; cut->state[first] belongs to its first subgroup. */
+/* Returns `layout` with only the devices and elements of one part of a cut. cut->state[first + g]
+ * is the state that is divided in subgroup g of `layout`. */
 static const Layout *part_layout(const Folding *folding, const Layout *layout, const Cut *cut,
                                  int first, int part) {
     Layout *own = arena_copy(folding->arena, layout, sizeof *layout);

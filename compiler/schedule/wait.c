@@ -1,5 +1,5 @@
-/* Says which row or transfer waits for which; one graph for checker, simulator and timeline.
- * runtime/session/core/run_schedule.c begins and ends transfers. check.c finds deadlocks. */
+/* Says which row or transfer waits for which: one graph for check.c, which finds deadlocks, the
+ * simulator and the timeline. runtime/session/core/run_schedule.c begins and ends transfers. */
 #include "schedule/wait.h"
 
 /* Returns the edges by the visit where they begin (`end` 0) or end (`end` 1). */

@@ -273,8 +273,8 @@ static bool unknown_statement(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     const char *words[STATEMENTS];
     for (int i = 0; i < STATEMENTS; i++) words[i] = statements[i].word;
-    bool bad = tokens->token->kind == TOKEN_BAD; // mistyped: "ends", "end_strategy", ".end"
-    if (parser->open && !strncmp(tokens->token[bad].text, "end", 3)) {
+    bool bad = tokens->token->kind == TOKEN_BAD; // one refused character, as in ".end"
+    if (parser->open && !strncmp(tokens->token[bad].text, "end", 3)) { // or "ends"
         if (!bad)
             tokens_error(tokens, "\"%s\" begins no statement of a strategy", tokens->token->text);
         diag_note(tokens->diag, tokens->token->at, "did you mean \"end strategy\"?");

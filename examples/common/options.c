@@ -44,7 +44,7 @@ static float rate(const char *text, struct argp_state *state)
     return value;
 }
 
-/* Reads "20:tp4" or "20:tp4:48". */
+/* Adds a switch, such as "20:tp4" or "20:tp4:48". */
 static void add_switch(Options *options, char *text, struct argp_state *state)
 {
     char *strategy = strchr(text, ':'), *seq = strategy ? strchr(strategy + 1, ':') : NULL;

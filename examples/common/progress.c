@@ -42,7 +42,7 @@ Progress progress_start(const Options *options, double items, const char *unit)
     return progress;
 }
 
-/* Opens the file of losses behind those of so many steps; what is there of others goes. */
+/* Opens the file of losses to append after its first `steps` lines; deletes its later lines. */
 static FILE *losses_open(const char *path, int steps)
 {
     FILE *file = steps ? fopen(path, "r+b") : fopen(path, "wb");
@@ -74,7 +74,7 @@ int progress_resume(Progress *progress, ht_session *session, uint64_t *draw)
     return progress->first;
 }
 
-/* Saves what is due, and all when training ends. The losses so far are in their file first. */
+/* Makes the copy and the checkpoint that are due; if training ends, a checkpoint. Writes pending losses first. */
 static void save(Progress *progress, bool ends)
 {
     const Options *options = progress->options;

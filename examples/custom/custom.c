@@ -7,7 +7,7 @@
  *
  * quartic_norm divides each row by the fourth root of its mean fourth power; a row may not be cut. tent_pool sums a sequence with weights that
  * rise to its middle and fall again: cut along the sequence, it gives partial sums, and its kernel asks where its piece starts.
- * The model finds the frequency of a noisy wave with them.
+ * The model finds the frequency of a noisy wave with these operators.
  */
 #include "../common/train.h"
 
@@ -190,7 +190,7 @@ ht_tensor wave_loss(void)
     return ht_mean(ht_cross_entropy(ht_linear(tent_pool(y), head, head_b), class));
 }
 
-/* Waves of CLASSES frequencies, CHANNELS samples a place, with noise. */
+/* Draws a batch of noisy waves: samples (batch, SEQ, CHANNELS), and the number of the frequency, below CLASSES, as `class`. */
 static void waves_draw(uint64_t *draw, float *wave, int32_t *class)
 {
     for (int b = 0; b < batch; b++) {

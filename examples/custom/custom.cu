@@ -1,7 +1,7 @@
-/* The kernels of custom.c for CUDA. Views have device pointers; ht_launch puts a kernel behind the work that makes its operands. */
+/* The kernels of custom.c for CUDA. Views have device pointers; ht_launch queues a kernel after the work that computes its operands. */
 #include <hetu/cuda_loops.h>
 
-enum { ROWS = 8 }; // of a block, a warp each
+enum { ROWS = 8 }; // rows of a block; each has a warp
 
 static dim3 rows_grid(int64_t rows) { return dim3((unsigned)((rows + ROWS - 1) / ROWS)); }
 

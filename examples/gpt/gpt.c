@@ -41,7 +41,7 @@
 #ifndef DTYPE
 #define DTYPE HT_F32
 #endif
-#ifndef DEVIATION // of the weights before training
+#ifndef DEVIATION // standard deviation of the weights before training
 #define DEVIATION 0.02f
 #endif
 
@@ -70,14 +70,14 @@ static ht_tensor drop(ht_tensor x)
     return DROPOUT > 0 ? ht_dropout(x, DROPOUT) : x;
 }
 
-/* One of query, key and value out of qkv (batch, seq, 3, heads, width). */
+/* Returns query (`index` 0), key (1) or value (2) of qkv (batch, seq, 3, heads, width). */
 static ht_tensor part(ht_tensor qkv, int index)
 {
     ht_tensor x = ht_slice(qkv, 2, index, 1);
     return ht_reshape(x, ht_shape(ht_extent(x, 0), ht_extent(x, 1), HEADS, WIDTH));
 }
 
-/* x (batch, seq, embed); the weights of query, key and value are one, cut by heads. */
+/* x: (batch, seq, embed). One parameter has the weights of query, key and value; it is cut by heads. */
 static ht_tensor attention(ht_tensor x, float deviation)
 {
     ht_scope("attn");
@@ -116,7 +116,7 @@ static ht_tensor block(ht_tensor x)
     return y;
 }
 
-/* Logits (batch, seq, vocab) of the byte after each of the tokens (batch, seq). */
+/* Returns the logits (batch, seq, vocab) of the byte after each of the tokens (batch, seq). */
 static ht_tensor logits_of(ht_tensor tokens)
 {
     ht_tensor table = ht_param(ht_shape(VOCAB, EMBED), ht_normal(DEVIATION), "tokens.w");
@@ -143,7 +143,7 @@ ht_tensor gpt_loss(void)
     return ht_mean(ht_cross_entropy(logits_of(tokens), targets));
 }
 
-/* Logits of one row of text, to write with. */
+/* Returns the logits of one row of text, from which write_text draws bytes. */
 ht_tensor gpt_next(void)
 {
     return logits_of(ht_input("tokens", HT_I32, ht_shape(1, seq)));
@@ -172,7 +172,7 @@ static void write_text(ht_program *writer, const char *start, int count, uint64_
     free(logits);
 }
 
-/* The names of transformers' GPT2LMHeadModel and of what the Hugging Face hub has, whose weights are transposed (Conv1D). */
+/* Parameter names in files of transformers' GPT2LMHeadModel and of the Hugging Face hub; true: the file has the transposed matrix (Conv1D). */
 #define BOTH(name, theirs, ...) {name, "transformer." theirs, __VA_ARGS__}, {name, theirs, __VA_ARGS__}
 static const ht_stored HUB[] = {
     BOTH("tokens.w", "wte.weight", false),
@@ -194,7 +194,7 @@ static const ht_stored HUB[] = {
     {0},
 };
 
-/* What llm.c's checkpoints of GPT-2 hold, one behind another; of a layer's parameters those of all layers. */
+/* Parameters in the order of llm.c's checkpoints of GPT-2. A name with %d stands for this parameter of layer 0, then of layer 1, and so on. */
 static const struct {
     const char *name;
     size_t count;
@@ -215,7 +215,7 @@ static const struct {
              {"ln.g", EMBED},
              {"ln.b", EMBED}};
 
-/* Reads elements of a file of f32, or bf16. */
+/* Reads `count` elements of a file of f32, or of bf16 (`half`), to `to`. */
 static void read_floats(FILE *in, const char *path, bool half, float *to, size_t count)
 {
     if (fread(to, half ? sizeof(uint16_t) : sizeof *to, count, in) != count) {

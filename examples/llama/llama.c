@@ -3,7 +3,7 @@
  *     hetucc --strategy=tp4 llama.c ../common/[a-z]*.c -o llama -lm
  *     ./llama
  *
- * tp4 has more devices than key-value heads: pairs of devices share one.
+ * tp4 has more devices than key-value heads: two devices share a head.
  */
 #include "../common/train.h"
 
@@ -40,13 +40,13 @@
 #ifndef DTYPE
 #define DTYPE HT_F32
 #endif
-#ifndef DEVIATION // of the weights before training
+#ifndef DEVIATION // standard deviation of the weights before training
 #define DEVIATION 0.02f
 #endif
-#ifndef EPSILON // of the norms
+#ifndef EPSILON // added under the root of the norms
 #define EPSILON 1e-5f
 #endif
-#ifndef BASE // of the rotary positions
+#ifndef BASE // base of the rotary frequencies
 #define BASE 10000.0f
 #endif
 
@@ -103,7 +103,7 @@ static ht_tensor norm(ht_tensor x, const char *name)
     return ht_rms_norm(x, ht_param(ht_shape(EMBED), ht_ones(), name, .no_decay = true), EPSILON);
 }
 
-/* `count` heads of the projection `name` of x: (batch, seq, count, WIDTH). */
+/* Returns the product of x (batch, seq, embed) and parameter `name`, as heads: (batch, seq, count, WIDTH). */
 static ht_tensor project(ht_tensor x, int count, const char *name)
 {
     ht_tensor w = ht_param(ht_shape(count * WIDTH, EMBED), ht_normal(DEVIATION), name);
@@ -145,7 +145,7 @@ static ht_tensor block(ht_tensor x)
     return y;
 }
 
-/* Logits (batch, seq, vocab) of the byte after each of the tokens (batch, seq). */
+/* Returns the logits (batch, seq, vocab) of the byte after each of the tokens (batch, seq). */
 static ht_tensor logits_of(ht_tensor tokens)
 {
     ht_tensor table = ht_param(ht_shape(VOCAB, EMBED), ht_normal(1), "tokens.w");
@@ -170,13 +170,13 @@ ht_tensor llama_loss(void)
     return ht_mean(ht_cross_entropy(logits_of(tokens), targets));
 }
 
-/* Logits of a whole batch of text, to write with. */
+/* Returns the logits of a whole batch of text, from which write_rows draws bytes. */
 ht_tensor llama_next(void)
 {
     return logits_of(ht_input("tokens", HT_I32, ht_shape(batch, seq)));
 }
 
-/* Lets every row of the batch go on after a start of its own, and prints the rows. */
+/* Keeps the first half of each row of a batch of text, draws at most `count` bytes after it, and prints the rows. */
 static void write_rows(ht_program *writer, const Text *text, int count, uint64_t draw)
 {
     int32_t *tokens = memory((size_t)batch * (size_t)seq, sizeof *tokens), *unused = memory((size_t)batch * (size_t)seq, sizeof *unused);
@@ -202,7 +202,7 @@ static void write_rows(ht_program *writer, const Text *text, int count, uint64_t
     free(logits);
 }
 
-/* The names of transformers' LlamaForCausalLM; a head that is not stored is the table. */
+/* Parameter names in files of transformers' LlamaForCausalLM. If a file has no head, the head is the token table. */
 static const ht_stored HUB[] = {
     {"tokens.w", "model.embed_tokens.weight", false},
     {"h*.norm1.g", "model.layers.*.input_layernorm.weight", false},

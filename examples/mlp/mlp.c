@@ -1,9 +1,9 @@
-/* A classifier of 37 numbers into 11 classes through 53 hidden ones, 13 rows a step: sizes that no number of devices divides.
+/* A classifier of 37 numbers into 11 classes with 53 hidden units, 13 rows a step: sizes that no number of devices divides.
  *
  *     hetucc --strategy=tp4 mlp.c ../common/[a-z]*.c -o mlp -lm
  *     ./mlp
  *
- * The data are made up: rows are normal noise, and a fixed random network names their classes.
+ * The data are made up: rows are normal noise, and a fixed random network gives their classes.
  */
 #include "../common/train.h"
 
@@ -51,7 +51,7 @@ int batch = BATCH;
 #pragma hspmd     stage devices(0-3) mesh(dp:2, tp:2)
 #pragma hspmd end strategy
 
-/* What no earlier rule cuts by tp is cut along the batch: the counterpart of sequence parallelism. */
+/* Tensors without the dimension `hidden` are cut by tp along the batch: the counterpart of sequence parallelism. */
 #pragma hspmd strategy dp2tp2sp
 #pragma hspmd   split hidden:tp  batch:dp*tp
 #pragma hspmd   pipeline
@@ -104,7 +104,7 @@ ht_tensor mlp_guess(void)
     return mlp_logits(ht_input("x", HT_F32, ht_shape(batch, INPUTS)));
 }
 
-/* The network that names the classes: the greatest of CLASSES random combinations of the inputs. */
+/* The network that gives the classes: the index of the greatest of CLASSES random combinations of the inputs. */
 typedef struct Teacher {
     float weight[CLASSES][INPUTS];
 } Teacher;
@@ -140,7 +140,7 @@ static void rows_draw(const Teacher *teacher, uint64_t *draw, float *x, int32_t 
     }
 }
 
-/* How many of a fresh batch's rows the model puts in their class. */
+/* Returns how many rows of a batch the model puts in their class. */
 static int rows_right(ht_program *guess, const float *x, const int32_t *class)
 {
     float *logits = memory((size_t)batch * CLASSES, sizeof *logits);

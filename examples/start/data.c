@@ -27,7 +27,7 @@ Text text_read(const char *path, size_t least) {
     return text;
 }
 
-/* Returns a random place in front of `end` (a linear congruential generator). */
+/* Returns a random index below `end` (a linear congruential generator). */
 static size_t draw_place(Text *text, size_t end) {
     text->draw = text->draw * 6364136223846793005u + 1442695040888963407u;
     return (size_t)(text->draw >> 33) % end;

@@ -1,4 +1,4 @@
-/* Batches of a text file: runs of bytes from random places, and the byte behind each run. */
+/* Batches of a text file: runs of bytes from random places, and the byte after each run. */
 #ifndef DATA_H
 #define DATA_H
 
@@ -14,8 +14,7 @@ typedef struct Text {
 /* Reads a file of more than `least` bytes; ends the program with a message where it cannot. */
 Text text_read(const char *path, size_t least);
 
-/* Fills `context` (rows, length) with runs of bytes, and `next` (rows) with the byte behind each.
- */
+/* Fills `context` (rows, length) with runs of bytes, and `next` (rows) with the byte after each. */
 void text_batch(Text *text, int rows, int length, int32_t *context, int32_t *next);
 
 #endif

@@ -94,7 +94,7 @@ typedef struct ht_image {
     bool trains, clipped;                  // whether the program trains; whether gradients are clipped
     ht_dtype dtype;                        // the program's dtype: HT_F32 or HT_BF16
     int device_count;                      // ranks 0 .. device_count - 1
-    int state_count;                       // states of each parameter
+    int state_count;                       // optimizer states of each parameter
     bool averaged;                         // whether the program reads averages of parameters (ht_averaged)
     int group_count;                       // parameter groups, with one for the parameters of no group
     const char *const *groups;             // name patterns; groups[0] is NULL, for parameters that match none
@@ -120,19 +120,19 @@ typedef struct ht_image {
     uint64_t strategy_digest;      // digest of the strategy's text; 0 for one device
 } ht_image;
 
-/* Parameters and states that one conversion moves in a switch of strategies; `from` and `to` are
- * their slots (rt.h) under the old and the new strategy. */
+/* A batch: parameters and states that one conversion moves in a switch of strategies. `from` and
+ * `to` are their slots (rt.h) under the old and the new strategy. */
 typedef struct ht_migration_window {
     const ht_reshard *plan;
     const int *from, *to; // by tensor
 } ht_migration_window;
 
-/* Migration of a program from one strategy to another, window by window. Tensors in no window have
- * the same layout under both strategies. */
+/* Migration of a program from one strategy to another, batch by batch. Tensors in no batch have the
+ * same layout under both strategies. */
 typedef struct ht_migration {
     const ht_image *from, *to;
     int window_count;
-    const ht_migration_window *window;
+    const ht_migration_window *window; // the batches
 } ht_migration;
 
 typedef struct ht_migrations {
@@ -144,7 +144,7 @@ struct ht_tensor;
 typedef struct ht_tensor ht_model(void);
 
 /* Registers an image before main. `updates` has two functions a group: the optimizer's operator or
- * rule, and its `after`. `now` has, by read of the image, the variable's address in the program. */
+ * rule, and its `after`. `now` has, for each ht_image_read of the image, the variable's address. */
 void ht_register(const ht_image *image, ht_model *model, void (*const *updates)(void), const volatile void *const *now);
 
 /* Registers the migrations between images. */

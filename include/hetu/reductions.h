@@ -10,10 +10,12 @@
 
 /* ---- reductions ---- */
 
-/* Dimensions `dim` of a reduction (empty: all); `keepdim` keeps them with extent 1. */
+/* Dimensions `dim` of a reduction (empty: all); `keepdim` keeps them with extent 1. The last member
+ * makes ht_argmax(x, -1) an error in every compiler. */
 typedef struct ht_over {
     ht_dims dim;
     bool keepdim;
+    char options_have_names[];
 } ht_over;
 
 /* Returns whether a reduction includes dimension d of x. */

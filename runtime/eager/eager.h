@@ -42,6 +42,7 @@ float eager_program_step(eager_program *program, const ht_fed *feeds, const floa
 bool eager_program_named(const eager_program *program, int index, Named *named);
 
 /* Copies a named value to `to`. Outputs are of the last step, parameters and states current. */
+int64_t eager_program_bytes(const eager_program *program, const Named *named);
 void eager_program_fetch(eager_program *program, const Named *named, void *to);
 
 /* Returns the number of elements of the largest integer input; 0: there is none. */

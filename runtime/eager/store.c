@@ -560,6 +560,14 @@ static void fetch_input(const Input *input, void *to) {
     memcpy(to, input->data, input->bytes);
 }
 
+int64_t eager_program_bytes(const eager_program *program, const Named *named) {
+    if (named->kind == NAMED_INPUT) return (int64_t)program->inputs[named->index].bytes;
+    if (named->kind == NAMED_PARAM)
+        return program->trained[named->index].param->count * (int64_t)sizeof(float);
+    const ht_node *node = program->outputs[named->index].node;
+    return node ? node->count * (int64_t)ht_dtype_bytes(node->dtype) : 0;
+}
+
 void eager_program_fetch(eager_program *program, const Named *named, void *to) {
     const eager_param *param =
         named->kind == NAMED_PARAM ? program->trained[named->index].param : NULL;

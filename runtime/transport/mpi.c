@@ -17,7 +17,7 @@
 enum {
     MOST_BYTES = 1 << 30, // largest message; MPI counts in int
     TAG = 1,
-    LEAST_TAGS = 32767 // tags that every MPI has at least
+    LEAST_TAGS = 32767 // number of tags that every MPI has at least
 };
 
 static MPI_Comm control, lane[LANES];
@@ -48,11 +48,11 @@ static void find_node(WorldPlace *place) {
     HT_MPI(MPI_Comm_free(&node));
 }
 
-/* Makes Open MPI's ranks share no lock with mpirun, unless the user has set this variable.
+/* Makes Open MPI's ranks share no lock with mpirun, unless the user has set PMIX_MCA_gds.
  * Otherwise mpirun hangs if a rank is stopped or killed while the rank holds the lock. */
 static void share_no_lock(void) { setenv("PMIX_MCA_gds", "hash", 0); }
 
-/* Returns whether this MPI, perhaps initialised before, allows calls from several threads. */
+/* Returns whether MPI, which the user may have initialised, allows calls from several threads. */
 static bool takes_threads(void) {
     int level = MPI_THREAD_SINGLE;
     HT_MPI(MPI_Query_thread(&level));
@@ -126,7 +126,7 @@ static void mpi_close(void) {
 
 static void mpi_abort(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
 
-/* Returns the size of the next message of a transfer, which begins at byte `done`. */
+/* Returns the bytes of the next message of a transfer, which begins at byte `done`. */
 static int part(size_t bytes, size_t done) {
     return (int)(bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES);
 }
@@ -147,7 +147,7 @@ static int message_count(const HostTransfer *transfers, int count) {
     return messages;
 }
 
-/* Posts the messages of a transfer. Returns their number. */
+/* Starts a transfer's messages and writes their requests to `requests`. Returns their number. */
 static int post_messages(MPI_Comm comm, const HostTransfer *transfer, int tag, bool sends,
                          MPI_Request *requests) {
     int posted = 0;

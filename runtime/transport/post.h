@@ -15,7 +15,7 @@
 
 enum { LANES = 2 };
 
-/* A nonblocking message to or from another rank. Keep its memory until post_done returns true. */
+/* A nonblocking message to or from another rank. Keep it and its data until post_done is true. */
 typedef struct Post {
     HostTransfer transfer;
     int tag;
@@ -30,6 +30,6 @@ void channels_close(void);
 /* Returns the number of tags; valid tags are 0 to this number minus 1. */
 int channels_tags(void);
 
-/* post_begin starts a nonblocking message. post_done advances it and returns whether it ended. */
+/* post_begin starts a nonblocking message. post_done advances it; true: it is complete. */
 void post_begin(int lane, Post *post);
 bool post_done(int lane, Post *post);

@@ -1,5 +1,5 @@
-/* Connects the ranks: by MPI where the program was started by it, else by the fabric (sockets and
- * shared memory, transport/fabric). HETU_TIMEOUT and its default stand here, too. */
+/* Connects the ranks: by MPI where MPI started the program, else by the fabric (sockets and shared
+ * memory, transport/fabric). This file also reads HETU_TIMEOUT and has its default. */
 #include "transport/world.h"
 
 #include "base/fail.h"
@@ -21,8 +21,8 @@
 
 enum {
     DEFAULT_TIMEOUT = 600, // seconds
-    FIRST_WAITS = 100,     // milliseconds: a machine's first rank awaits the launcher's signals
-    OTHERS_WAIT = 1000,    // milliseconds: the other ranks await these signals
+    FIRST_WAITS = 100,     // milliseconds that a machine's first rank awaits the launcher's signals
+    OTHERS_WAIT = 1000,    // milliseconds that its other ranks await these signals
     NAP = 10,              // milliseconds between two checks for these signals
     TURN = 50,             // milliseconds between the ends of two ranks
     MOST_TURNS = 3         // most turns that a rank waits in addition to its first
@@ -37,10 +37,10 @@ static const WorldKind *const kinds[] = {
 };
 
 static struct {
-    const WorldKind *kind;    // NULL: the process has no other ranks
+    const WorldKind *kind;    // NULL: no other rank is connected
     const WorldKind *opening; // the transport during world_open
     bool joined;              // this process is, or was, one of several ranks
-    bool in_turn;             // the launcher ends all ranks when one is gone
+    bool in_turn;             // the launcher ends all ranks when one is gone (await_turn)
     WorldPlace place;
 } world = {.place = {0, 1, 0, 1}};
 
@@ -65,7 +65,7 @@ static void on_told(int signal_number) {
     atomic_store(&told_to_end, true);
 }
 
-/* Installs a handler for when the launcher begins to end this rank: SIGCONT, then SIGTERM. */
+/* Handles the signals by which the launcher begins to end this rank: SIGCONT, then SIGTERM. */
 static void heed_launcher(void) {
     struct sigaction action = {.sa_handler = on_told, .sa_flags = SA_RESTART};
     sigset_t heeded;
@@ -223,7 +223,7 @@ int world_timeout(void) {
 
 enum { PIECE = 1 << 22 }; // bytes of a message
 
-/* Brings the pieces of one rank to rank 0, through the memory `piece`. */
+/* Sends the bytes of rank `rank` in pieces to rank 0, which receives each in `piece`. */
 static void bring(int rank, const char *mine, int64_t bytes, void *piece,
                   const Collector *collector) {
     int64_t most = PIECE / collector->unit * collector->unit;

@@ -15,14 +15,14 @@ extern "C" {
 #endif
 
 /* world_open connects the ranks; world_close ends the connections. Before and after, the process is
- * rank 0 of 1. All ranks call both together. WORLD_HEARTBEAT starts heartbeats between the ranks
- * (transport/watchdog/watchdog.h); WORLD_CHANNELS opens lanes for messages of other threads
- * (transport/post.h). */
+ * rank 0 of 1. All ranks call both together. `use` has bits: WORLD_HEARTBEAT starts heartbeats
+ * between the ranks (transport/watchdog/watchdog.h); WORLD_CHANNELS prepares for channels_open,
+ * whose lanes other threads use (transport/post.h). */
 typedef enum WorldUse { WORLD_PLAIN = 0, WORLD_HEARTBEAT = 1, WORLD_CHANNELS = 2 } WorldUse;
 void world_open(int *argc, char ***argv, int use);
 void world_close(void);
 
-/* Return this rank, the number of ranks, and this rank's number, and that of ranks, on its host. */
+/* Return this rank and the number of ranks, first in the program, then on this rank's host. */
 int world_rank(void);
 int world_size(void);
 int world_node_rank(void);
@@ -36,8 +36,7 @@ void world_forget(void);
 void world_broadcast(void *data, size_t bytes);
 void world_gather(const void *mine, size_t bytes, void *all);
 
-/* Carries out transfers (transport/transfer.h) between different ranks. All ranks call it together.
- */
+/* Carries out transfers (transport/transfer.h) between different ranks. All ranks call it. */
 void world_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives,
                     int receive_count);
 
@@ -48,8 +47,8 @@ typedef struct Collector {
     void *argument; // last argument of `take`
 } Collector;
 
-/* Brings `bytes` bytes of each rank to rank 0, in the order of the ranks. Ranks may have different
- * numbers of bytes. Rank 0 gets one piece at a time. All ranks call it together. */
+/* Sends each rank's `bytes` bytes, whose number may differ by rank, to rank 0. Rank 0 passes them,
+ * in the order of the ranks, piece by piece to collector->take. All ranks call it together. */
 void world_collect(const void *mine, int64_t bytes, const Collector *collector);
 
 /* Receives a world_broadcast on ranks other than 0, without a time limit. */
@@ -64,9 +63,9 @@ void world_check(void);
 /* Returns the timeout in seconds (transport/watchdog/watchdog.h): HETU_TIMEOUT, or 600; 0: none. */
 int world_timeout(void);
 
-/* Prepares the early end of a rank, after a signal (`told`) or together with other ranks. Removes
- * the files of an unfinished rendezvous, and kills stopped ranks of this machine. Under a launcher
- * that ends all ranks when one is gone, waits until this rank may end. */
+/* Prepares the early end of this rank. Removes the files of an unfinished rendezvous, and kills
+ * stopped ranks of this machine. Under a launcher that ends all ranks when one is gone, waits until
+ * this rank may end: for a signal of the launcher, unless one has already come (`told`). */
 void world_leave(bool told);
 
 #ifdef __cplusplus

@@ -5,13 +5,13 @@
 
 #include <stdbool.h>
 
-/* Rank and number of ranks, of the program and of this host. */
+/* This rank and the number of ranks, in the program and (node_*) on this rank's host. */
 typedef struct WorldPlace {
     int rank, size, node_rank, node_size;
 } WorldPlace;
 
 typedef struct WorldKind {
-    /* Returns whether a launcher started this process for this transport (by the environment). */
+    /* Returns whether, by the environment, a launcher started this process for this transport. */
     bool (*launched)(void);
     WorldPlace (*open)(int *argc, char ***argv, bool threads);
     void (*close)(void);
@@ -21,12 +21,12 @@ typedef struct WorldKind {
     void (*forget)(void);  // closes a forked child process's connections; NULL: not needed
     void (*check)(void);   // carries out world_check; NULL: not needed
     bool ended_together;   // the launcher ends all ranks when one is gone
-    void (*broadcast)(void *data, size_t bytes); // world.h's functions call broadcast, ..., least
+    void (*broadcast)(void *data, size_t bytes); // broadcast to least: see world.h
     void (*gather)(const void *mine, size_t bytes, void *all);
     void (*exchange)(const HostTransfer *sends, int send_count, const HostTransfer *receives,
                      int receive_count);
     int (*least)(int mine);
-    void (*open_lanes)(void); // functions of post.h call open_lanes, ..., done
+    void (*open_lanes)(void); // open_lanes to done: see post.h
     void (*close_lanes)(void);
     int (*tags)(void);
     void (*begin)(int lane, Post *post);

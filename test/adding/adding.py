@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Adds two operators and a pass to a copy of the sources, as CONTRIBUTING.md says under "Adding things": an elementwise operator by its declaration in ops.h, one with a kernel by its
-declaration and a kernel file a backend, and the pass common_subexpressions by its file and a line in the list of pass_manager.h. The copy is built. A model with both operators runs on one
-device, on four ranks, and on four emulated GPUs; values and gradients are compared with closed forms. The pass runs alone on IR text. No other file is touched.
+"""Adds two operators and a pass to a copy of the sources, as CONTRIBUTING.md says under "Adding things": an elementwise operator by its declaration in ops.h; an operator with a kernel
+by its declaration and one kernel file for each backend; the pass common_subexpressions by its file and a line in the list of pass_manager.h. No other file is changed. The copy is
+built. A model with both operators runs on one device, on four ranks, and on four emulated GPUs; its values and gradients are compared with closed forms. The pass runs alone on IR text.
 
-Objects that depend on nothing of this come from the build tree, which the compiler's launcher (reuse.sh) sees to; what CMake and the emitted Makefiles build is what they build anywhere.
+The compiler launcher reuse.sh takes object files that do not depend on these changes from the build tree. CMake and the emitted Makefiles build the same as everywhere else.
 """
 import pathlib
 import re

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""ht_balance: 8 ranks of which one becomes slow and heals, or flickers, by an operator that sleeps (strained.c), so that cores do not compete.
+"""Tests ht_balance on 8 ranks, one of which becomes slow and heals, or flickers. The work is an operator that sleeps (strained.c), so that ranks do not compete for cores.
 
-The slow rank is found within 3 steps, a strategy for it is in force within 10, no step in between takes longer than the slow ones do, and then steps take at most 1.15 of the harmonic bound: all work over the sum of the
-ranks' speeds. Losses are those of the undisturbed run within 1e-4. A rank that flickers causes at most two switches in 100 steps. HETU_LONG=1 tries 100 steps of several strategies.
+The slow rank is found within 3 steps, and a strategy for it is in force within 10. Until then no step takes longer than a slow one; then steps take at most 1.15 times the harmonic bound: all work divided
+by the sum of the ranks' speeds. Losses are those of the undisturbed run within 1e-4. A rank that flickers causes at most two switches in 100 steps. HETU_LONG=1 runs 100 steps of several strategies.
 """
 import functools
 import pathlib

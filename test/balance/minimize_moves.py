@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""hetu-balance moves as little as any assignment of devices to the stages of its strategy: all assignments of devices that are equally fast are tried, and the bytes of the layers that come to a
-device that lacks them are counted.
+"""hetu-balance moves no more bytes than any assignment of devices to the stages of its strategy. The test tries all
+assignments of devices that are equally fast, and counts the bytes of the layers that come to a device that lacks them.
 """
 import functools
 import itertools

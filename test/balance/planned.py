@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""hetu-balance: its strategies are accepted, and in the simulator as fast against the one in force as it says, within 5%, and 10% where gradients of parameters fill gaps; against exhaustive search; what it refuses.
+"""Tests hetu-balance and its refusals. hetucc accepts its strategies. In the simulator their speed, relative to the strategy in force, is within 5% of what it says, or 10% where weight gradients fill gaps.
 
-Bases of data, tensor and pipeline parallelism on 8 devices, of which up to three are 1.3 to 12 times as slow. Where layers and rows alone are shared out anew, all ways are tried: none is more than 1% faster.
-HETU_LONG=1 tries more seeds.
+The strategies in force have data, tensor and pipeline parallelism on 8 devices, up to three of which are 1.3 to 12 times as slow. Where only layers and rows are distributed anew, exhaustive search finds
+none that is more than 1% faster. HETU_LONG=1 tries more seeds.
 """
 import functools
 import itertools

@@ -3,9 +3,9 @@
 
 usage: batch.py TOOL CASES [--random N] [--seed S] [--real] [--mpirun 'mpirun ...'] [--ranks N] [--pmpi WRAPPER.so]
 
-CASES is a file; with --random it is left out, and N new cases of each family are made, on at most --ranks devices. Refusals (lines after '!') are checked one by one, without
-mpirun: exit status 1, a message whose caret stands where '# caret COLUMN' says, nothing printed and nothing dumped. With --pmpi, what a preloaded profiling
-wrapper counts in the whole launch must be the sum of what the tool says of each case.
+CASES is a file. With --random, leave it out: N new cases of each family are made, on at most --ranks devices. Cases that must be refused (lines that
+begin with '!') run one by one, without mpirun: exit status 1, a message whose caret is where '# caret COLUMN' says, nothing printed and nothing dumped.
+With --pmpi, the bytes that a preloaded profiling wrapper counts in the whole launch must be the sum of the bytes that the tool reports for each case.
 """
 import argparse
 import os

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes new resharding cases of the families of reshard.cases, and of what these leave out.
+"""Makes new resharding cases: of the families of reshard.cases, and of families that this file lacks.
 
 usage: families.py [--seed S] [--count N] [--ranks R] [--family NAME]...
 
-Prints N cases of each family (or of those that are named), one a line, on at most R devices; the same for the same seed. Refused cases begin with '! ', and
-end with '# caret COLUMN', where the message must point; columns count from 1.
+Prints N cases of each family (or of those that are named), one a line, on at most R devices. The same seed gives the same cases.
+A case that must be refused begins with '! ' and ends with '# caret COLUMN': the column, from 1, where the message must point.
 """
 import argparse
 import math

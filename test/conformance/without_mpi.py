@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts the ranks of a program as launchers without MPI do; in mpirun's place.
+"""Starts the ranks of a program without MPI, as other launchers do; takes the place of mpirun.
 
 usage: without_mpi.py -np N PROGRAM [ARGUMENT ...]
 """

@@ -1,10 +1,10 @@
-"""What hetucc --emit=cost says of examples/gpt and examples/llama, against closed forms of the textbook under five strategies each.
+"""Compares what hetucc --emit=cost says of examples/gpt and examples/llama with textbook closed forms, under five strategies each.
 
     closed_forms.py HETUCC
 
-The forms are derived here from the sizes of the models alone. Sizes: batch B, sequence S, width E, hidden layer F, heads H (of width W), key-value heads K, layers L,
-vocabulary V; a mesh of d data-parallel groups of t devices each has R = B S / d rows a device. A product of m rows, n columns and k terms has 2 m n k operations,
-and its backward twice as many. A ring all-reduce over n devices receives 2 (n - 1) / n of the bytes on each, a reduce-scatter or an all-gather (n - 1) / n.
+The forms are derived here from the sizes of the models alone: batch B, sequence S, width E, hidden layer F, heads H (of width W), key-value heads K, layers L,
+vocabulary V. On a mesh of d data-parallel groups of t devices each, a device has R = B S / d rows. A product of m rows, n columns and k terms has 2 m n k operations,
+and its backward twice as many. In a ring all-reduce over n devices, each receives 2 (n - 1) / n of the bytes; in a reduce-scatter or an all-gather (n - 1) / n.
 """
 import json
 import os

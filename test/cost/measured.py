@@ -1,11 +1,11 @@
-"""Predicted seconds of conversions against measured ones, after the links of this machine were measured.
+"""Compares predicted with measured seconds of conversions, after measuring the links of this machine.
 
     measured.py HETU_RESHARD
 
-Ratios of at most 1.5 either way are asked for on 4 ranks, from 16 KiB to 16 MiB. Both sides are timings of a machine that does other things, too: a try in which hetu-reshard
-says that the machine was disturbed, or is another than the measured one, does not count; cases that miss are tried until the median of an odd number of tries holds, TRIES
-times at most and each time with the links anew; the bound stays. Where no try was calm the test is skipped. That the bound means something is tried, too: by a file in which
-everything takes ten times as long, hardly any case holds.
+On 4 ranks, from 16 KiB to 16 MiB, the ratio must be at most 1.5 either way. Both numbers come from timings of a machine that also does other things. So a
+try does not count if hetu-reshard says that the machine was disturbed, or differs from the measured one. Cases that miss the bound are tried again, at most
+TRIES times and each time with new measurements of the links, until the median of an odd number of tries meets it; the bound does not change. If no try was
+calm, the test is skipped. A file in which everything takes ten times as long must fail in nearly all cases, which shows that the bound means something.
 """
 import json
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Seconds of conversions over shared uplinks against closed forms:  uplinks.py HETU_RESHARD FOLDER
+"""Compares seconds of conversions over shared uplinks with closed forms:  uplinks.py HETU_RESHARD FOLDER
 
-Three hosts a, b and c of two devices each. Links within a host take no time; those between hosts carry 1e9 bytes a second a device.
+Three hosts a, b and c have two devices each. Links within a host take no time; others carry 1e9 bytes a second for each device.
 """
 import json
 import pathlib

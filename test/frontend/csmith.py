@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Programs of csmith that hetucc evaluates at compile time give gcc's values, or are refused. A visible skip where csmith is not installed (packages csmith and libcsmith-dev).
+"""Programs of csmith that hetucc evaluates at compile time give gcc's values, or hetucc refuses them. Skipped, with a message, without csmith (packages csmith and libcsmith-dev).
 
-A program's functions have no variables of the file, since a model may not change those; the name of the model's parameter has the value of the first function.
+Functions use no global variables, since a model may not change them. The value of the first function is the name of the model's parameter.
 """
 import collections
 import pathlib

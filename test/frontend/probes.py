@@ -1,13 +1,13 @@
-"""A table of C by hand, a file a theme in `probes`: each probe has gcc's value at compile time, or is refused where the table says so.
+"""Tests a table of C code written by hand, one file a theme in `probes`. At compile time each probe has gcc's value, or is refused where the table says so.
 
-    = "%d", 1 << 5                                  a value: what this is formatted to
-    = int a[2] = {1, 2}; P("%d", a[1]);             a value: statements, P appends to it; lines that begin with a blank go on
-    ! this overflows | int a = 2147483647; a++;     refused, with these words in its message
-    % -funsigned-char                               a line of options: the probes of the file are checked under each one
+    = "%d", 1 << 5                                  a value: the text that this format and its arguments give
+    = int a[2] = {1, 2}; P("%d", a[1]);             a value: the text that P appends in these statements; lines that begin with a blank continue them
+    ! this overflows | int a = 2147483647; a++;     code that is refused, with these words in the message
+    % -funsigned-char                               a line of options: the probes of the file are checked with each such line
     # anything                                      a comment; every other line is C at file scope
 
-A file is a program, in which a probe is a model whose parameter has the value as its name. gcc gives the same value with and without optimisation,
-or the probe is wrong.
+A file is one program. Each probe is a model whose parameter has the probe's value as its name. gcc gives the same value with and without optimisation, or
+the probe is wrong.
 """
 import pathlib
 import re

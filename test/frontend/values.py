@@ -1,7 +1,7 @@
-"""C that hetucc evaluates at compile time gives gcc's values: random functions, many a program, against what gcc compiles and runs.
+"""C that hetucc evaluates at compile time gives gcc's values: random functions, many in each program, are compared with what gcc compiles and runs.
 
-Each program has functions that write text; a function is a model of its own, whose parameter has that text as its name. A function that is refused is left out and counted by message; a crash, an internal
-error, or another text is a failure. With HETU_LONG=1 there are 500 programs, and gcc's programs run under the address and undefined-behaviour sanitizers.
+Each program has functions that write text. Each function is a model, whose parameter has that text as its name. A function that hetucc refuses is left out and counted by message;
+a crash, an internal error, or another text is a failure. With HETU_LONG=1 there are 500 programs, and gcc's programs run under the address and undefined-behaviour sanitizers.
 """
 import collections
 import pathlib

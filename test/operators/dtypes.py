@@ -1,7 +1,7 @@
-"""Every operator with every element type of its operands: what one front door accepts the other accepts, and gives the same.
+"""Every operator with every element type of its operands: the plain compiler and hetucc accept the same combinations, with the same results.
 
-All combinations stand in one source, a model each. hetucc names the lines of those that it refuses; the one-device program is run once for each. The programs of what is left
-print their results, which must be the same numbers.
+All combinations are in one source, one model each. hetucc names the lines of the models that it refuses; the one-device program runs once
+for each of these. The programs of the other models print their results, which must be the same numbers.
 """
 import itertools
 import pathlib

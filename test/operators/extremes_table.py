@@ -1,4 +1,4 @@
-"""Prints extremes.txt: what PyTorch gives for the cases of extremes.c, forward and gradients, a line for each. Needs PyTorch, which no test does; run it when cases change."""
+"""Prints extremes.txt: a line for each case of extremes.c with PyTorch's result and gradients. Needs PyTorch, which no test does; run it when cases change."""
 import math
 
 import torch

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs operators.c and optimizers.c whole (plain cc, and hetucc without a strategy) and with every named factor cut over 2 to 4 devices, evenly and not. Operators are fused with those that
-weigh their results; the runs called "alone" compute every one by itself.
+"""Runs operators.c and optimizers.c whole (by plain cc, and by hetucc without a strategy) and with every named factor cut over 2 to 4 devices,
+evenly and unevenly. Operators are fused with the operators that weigh their results; the runs called "alone" compute every operator separately.
 
-When the program of all cases does not compile or stops, the cases are tried one by one, so that the report names those at fault.
+When the program of all cases does not compile or stops early, the cases run one by one, so that the report names those at fault.
 """
 import functools
 import os

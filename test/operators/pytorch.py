@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Operators against PyTorch: results, and what flows back, of the cases in pytorch_cases.py, whole and cut, in f32 and in bf16, on the CPU and on emulated GPUs.
+"""Compares operators with PyTorch: results and gradients of the cases in pytorch_cases.py, whole and cut, in f32 and in bf16, on the CPU and on emulated GPUs.
 
-A generated model has a function a case. Operands are inputs minus parameters of zeros, so that a step of SGD at rate 1 leaves the gradient in the parameter. The numbers wanted stand in
-pytorch.txt: PyTorch's, computed in double, of edges in float. `pytorch.py --print` makes that file where PyTorch is installed; the long tests see that it is up to date.
+A generated model has one function for each case. Operands are inputs minus parameters of zeros, so that a step of SGD at rate 1 leaves the gradient in the parameter. pytorch.txt
+has PyTorch's numbers, computed in double, or in float for edge cases. `pytorch.py --print` writes that file where PyTorch is installed; the long tests check that it is up to date.
 """
 import functools
 import json

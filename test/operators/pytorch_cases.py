@@ -1,7 +1,7 @@
-"""The cases of pytorch.py: what is called here, what the same is in PyTorch, and the operands.
+"""The cases of pytorch.py: each case's call in C, its counterpart in PyTorch, and its operands.
 
-A case's call is a C expression, or statements that end with `return`, over its operands; the same in PyTorch is Python, read only where PyTorch is installed. Operands are named x, z, w,
-v and b. `dims` names their dimensions, which strategies cut; without it those of x are named f0, f1, ... Numbers are multiples of 1/32, which bf16 holds, so some occur twice.
+The call is a C expression over the operands, or statements that end with `return`. The counterpart is Python, evaluated only where PyTorch is installed. Operands are named x, z, w, v and b.
+`dims` names their dimensions, which strategies cut; without it the dimensions of x are named f0, f1, ... Numbers are multiples of 1/32, which bf16 holds exactly, so some numbers occur twice.
 """
 import math
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pipelines whose tables are made by hand (tables.c), with mpirun and without: values, times, slow messages, and ranks that are killed in any part."""
+"""Tests pipelines whose tables are written by hand (tables.c), with mpirun and without: values, times, slow messages, and ranks killed in any phase."""
 import functools
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Plans of cases drawn from the papers' families (families.py) beside the best known: what searches of minutes from other starts have found (--effort, --seed), by kind and seed.
+"""Compares plans for cases of the papers' families (families.py) with the best known plans, listed by kind and seed, which long searches from other starts (--effort, --seed) found.
 
     drawn.py PLANNER          a few cases, and with HETU_LONG=1 all
 """

@@ -1,4 +1,4 @@
-"""Cases of every kind of plan from a seed, in the manner of the papers: their coefficients, distributions of lengths, towers and stragglers, and other numbers of devices, sequences and tasks."""
+"""Makes cases for every kind of plan from a seed, as in the papers: with their coefficients, distributions of lengths, towers and stragglers, but other numbers of devices, sequences and tasks."""
 import random
 
 # ---- lengths ----

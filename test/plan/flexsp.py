@@ -1,4 +1,4 @@
-"""flexsp: plans on generated batches, scored here; small ones against exhaustive search."""
+"""Tests flexsp: scores its plans of generated batches, and compares small ones with exhaustive search."""
 import itertools
 import random
 

@@ -1,4 +1,4 @@
-"""galvatron: plans on generated models and clusters, scored here; small ones against exhaustive search."""
+"""Tests galvatron: scores plans of generated models and clusters, and compares small ones with exhaustive search."""
 import itertools
 import random
 

@@ -1,4 +1,4 @@
-"""Models, clusters and bounds for planners, from a seed: layers of products or of attention, under names that say nothing, and devices of one or several classes."""
+"""Makes models, clusters and bounds for planners from a seed: layers of products or of attention with meaningless names, and devices of one or several classes."""
 import random
 
 WORDS = "amber birch cedar delta ember flint grove heron iris jade kelp larch moss nettle ochre pine quartz reed sage thorn".split()

@@ -1,5 +1,5 @@
-"""Kinds hydraulis and hydraulis-batch on generated lengths: plans are checked and scored here by the formulas of hydraulis.h, compared with certified bounds
-and with what a fixed strategy reaches."""
+"""Tests kinds hydraulis and hydraulis-batch on generated lengths: checks and scores plans by the
+formulas of hydraulis.h, and compares them with certified bounds and with what a fixed strategy reaches."""
 import itertools
 import math
 import random

@@ -1,6 +1,6 @@
-"""Kind malleus on generated clusters: plans are checked and scored here by the formulas of malleus.h, and compared with the bounds that --certify prints.
+"""Tests kind malleus on generated clusters: checks and scores plans by the formulas of malleus.h, and compares them with the bounds that --certify prints.
 
-Each case is known by a generator: straggling devices of a seed on a number of nodes, and how far from its bound the step may be.
+A case is given by the arguments of `generate` (such as a seed, nodes, stragglers), and by the largest allowed ratio of the step's time to its bound.
 """
 import os
 import random

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The least memory that hetucc names where no strategy fits is that of a strategy, and no strategy needs less:  min_memory.py HETUCC..."""
+"""If no strategy fits, hetucc names the least memory of any strategy: one needs so much, and none less:  min_memory.py HETUCC..."""
 import os
 import re
 import subprocess

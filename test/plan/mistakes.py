@@ -1,4 +1,4 @@
-"""Inputs that are refused: one line with file, key and reason, exit status 1, nothing on the standard output."""
+"""Inputs that hetu-plan refuses: one line with file, key and reason, exit status 1, nothing on standard output."""
 import copy
 
 from planner import run

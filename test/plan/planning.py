@@ -1,4 +1,4 @@
-"""What tests of one kind of plan share: plans, plans against certified bounds, and refusals."""
+"""Functions for the tests of each kind of plan: plans, their certified bounds, and refusals."""
 import copy
 
 from planner import answer as plan

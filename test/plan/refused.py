@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What hetucc --plan refuses, each with one error, exit status 1 (2: an option's value is none), and no file:  refused.py HETUCC..."""
+"""Inputs that hetucc --plan refuses: one error, exit status 1 (2 for an invalid option value), and no file:  refused.py HETUCC..."""
 import json
 import os
 import re

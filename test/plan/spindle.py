@@ -1,4 +1,4 @@
-"""spindle: schedules of generated towers and tasks, checked here; those whose least time is known by a closed form."""
+"""Tests spindle: checks its schedules of generated towers and tasks, some of which have a closed form for the least time."""
 import random
 
 import families

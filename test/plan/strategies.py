@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Strategies that hetucc --plan finds, of generated models and clusters (generated.py), under bounds on memory around what they need.
+"""Tests strategies that hetucc --plan finds for generated models and clusters (generated.py), under memory bounds near what the models need.
 
-hetucc takes each of them, and counts the bytes that the plan says; a run with real kernels gives the losses of one device, and does so within the bound. Where nothing
-fits, no strategy of an exhaustive search does. The same input gives the same plan. A few of forty seeds, and with HETU_LONG=1 all.
+hetucc accepts each strategy, and counts the bytes that the plan says. A run with real kernels gives the losses of one device, within the memory bound. Where
+no plan fits, no strategy of an exhaustive search fits. The same input gives the same plan. The test runs a few of forty seeds, and with HETU_LONG=1 all.
 """
 import functools
 import itertools

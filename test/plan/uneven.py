@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hetucc --plan on few devices of two classes: no slower than all of a host on one tensor by weights, and no slower with more devices or memory:  uneven.py SIMULATE MODEL HETUCC..."""
+"""hetucc --plan on few devices of two classes: no slower than weighted tensor parallelism over a host, and no slower with more devices or memory:  uneven.py SIMULATE MODEL HETUCC..."""
 import json
 import re
 import subprocess

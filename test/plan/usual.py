@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""hetucc --plan beside what people begin with, by the simulator of both: data parallelism without and with ZeRO, tensors cut within hosts, layers over stages.
+"""Compares hetucc --plan, in the simulator, with common strategies: data parallelism without and with ZeRO, tensor parallelism within hosts, pipelines.
 
-No plan is slower than any of these on any cluster, and the plans that are printed are of kinds that differ:  usual.py SIMULATE FOLDER HETUCC...
+No plan is slower than any of these strategies on any cluster, and the printed plans are of different kinds:  usual.py SIMULATE FOLDER HETUCC...
 """
 import itertools
 import json

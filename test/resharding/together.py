@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Converts sets of tensors of several types together on real ranks, each set by one plan, and checks every element and the traffic.
+"""Converts sets of tensors of several types on real ranks, each set by one plan, and checks every element and the traffic.
 
 usage: together.py TOOL [--sets N] [--seed S] [--ranks R] [--real] [--mpirun 'mpirun ...'] [--pmpi WRAPPER.so]
 
-A set has up to 12 cases of the families of test/conformance; a third of them are like an earlier one. Values are whole numbers that every type adds exactly, or
-with --real such that f32 and f64 round. The bytes of a set may not exceed what its cases are allowed on their own. With --pmpi, a wrapper counts the bytes, too.
+A set has up to 12 cases of the families of test/conformance; a third of them resemble an earlier case. Values are whole numbers whose sums every type holds exactly,
+or with --real numbers that f32 and f64 round. A set may receive at most the bytes that its cases may receive alone. With --pmpi, a wrapper counts the bytes, too.
 """
 import argparse
 import array

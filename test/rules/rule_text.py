@@ -1,7 +1,7 @@
-"""Random rules of operators: as a pragma for hetucc, and as C in double for the reference.
+"""Writes random rules of operators: each as a pragma for hetucc, and as C in double for the reference.
 
-An expression keeps the interval that its values lie in, so that functions get arguments from where they are smooth and well conditioned. The two texts come from the same
-choices; everything else about them (what is summed, which derivative) is worked out apart: by the compiler for the one, by check.h with sums and differences for the other.
+An expression keeps the interval in which its values lie, so that functions get arguments at which they are smooth and well conditioned. Both texts come from the same
+choices. All else (what is summed, which derivative) is derived independently: for the pragma by the compiler, for the reference by check.h with sums and differences.
 """
 import math as m
 import random

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Random rules (rule_text.py) and their gradients against sums and central differences in double, whole and cut.
+"""Compares random rules (rule_text.py) and their gradients, whole and cut, with sums and central differences in double.
 
     rules.py --build BUILD --seed 1 --count 2        two programs of 50 rules each, from seed 1 on
-    rules.py --build BUILD --seed 7 --keep /tmp/x    one; its source stays in /tmp/x
+    rules.py --build BUILD --seed 7 --keep /tmp/x    one program; its source stays in /tmp/x
     rules.py --build BUILD --seed 0                  not random: every function of math.h that rules may call, under sums
 
-A program is one source with a model of all its rules. It is built by the plain compiler, by hetucc without a strategy, and by hetucc with a strategy, and compares what it
-computes itself (check.h). With --cuda it is built for CUDA and run in emulation instead.
+A program is one source with a model of all its rules. It is built by the plain compiler, by hetucc without a strategy, and by hetucc
+with a strategy. It compares the results with its own reference (check.h). With --cuda it is built for CUDA and run in emulation instead.
 """
 import pathlib
 import random

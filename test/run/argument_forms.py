@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Pipelines in numbers: what devices hold, keep of micro-batches, receive and have resident, each against a closed form.
+"""Compares numbers of pipelines with closed forms: the bytes that devices hold, keep for micro-batches, receive, and have resident.
 
-The forms are derived here from the sizes of the models and the strategies alone. A stage of t devices takes M micro-batches of A bytes of activations through its layers. Under tensor
-parallelism each layer has two all-reduces of A forward and two backward, the embedding one and the head one, and the cut vocabulary three of a number a row (Megatron). Between stages each
-device receives A forward and A backward, in one message where both stages have as many devices. A gradient to which k groups of devices contribute, and which N devices hold, is reduced once, to
-which k - 1 parts come, and given to the N - 1 others; where tensor parallelism cuts the parameter, that is so for each finest slice, of which every group has one holder. Clipping is
-an all-reduce of one number, and the loss one that all devices get. ht_infer receives what its own forward does.
+The forms are derived here from the sizes of the models and the strategies alone. A stage of t devices takes M micro-batches of A bytes of activations through its layers. With tensor parallelism each
+layer has two all-reduces of A bytes in forward and two in backward; the embedding and the head have one each; the cut vocabulary has three of one number a row (Megatron). Between stages each device
+receives A bytes in forward and A bytes in backward, in one message where both stages have as many devices. A gradient to which k groups of devices contribute, and which N devices hold, is reduced
+once: k - 1 contributions go to one place, and the sum to the N - 1 other devices. Where tensor parallelism cuts the parameter, this holds for each finest slice, of which every group has one holder.
+Clipping is an all-reduce of one number; the loss is one number, which all devices get. ht_infer receives what its forward pass receives.
 
-Where a stage's d devices are copies instead, each takes a part of a micro-batch's rows, and all of them together receive d - 1 times a parameter for each sum of its gradient, under ZeRO 2 and
-3 one a micro-batch, and under ZeRO 3 as much for each gathering of it: forward, and backward but for the table of an embedding. A finest slice is then at home on one device of a group.
+Where a stage's d devices are copies instead, each takes a part of a micro-batch's rows. All of them together then receive d - 1 times a parameter for each sum of its gradient: under ZeRO 2 and 3 once
+a micro-batch. Under ZeRO 3 they receive as much for each gathering of the parameter: in forward, and in backward except for an embedding's table. Then one device of a group holds a finest slice.
 """
 import collections
 import functools

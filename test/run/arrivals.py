@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Options that change a program, with all ways in which a strategy arrives: each program goes on under the strategy, with one device's losses, or says once why not and what to do.
+"""Tests options that change a program with all ways in which a strategy arrives: each program goes on under the strategy with one device's losses, or says once why it cannot and what to do.
 
-A strategy arrives by ht_prepare, by ht_balance, at the start (HETU_STRATEGY, heturun), and where training goes on from a checkpoint. What is refused and stays so is not tried again: hetucc runs at most once for it.
+A strategy arrives by ht_prepare, by ht_balance, at the start (HETU_STRATEGY, heturun), or when training resumes from a checkpoint. A strategy that would always be refused is not tried again: hetucc runs at most once for it.
 """
 import functools
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checkpoints (checkpoints.c): what one strategy saves, another goes on from, with the same bits, hetucc's and the plain compiler's alike; the file is as the format says; damaged ones are
-refused with the reason, and the one before them is used.
+"""Tests checkpoints (checkpoints.c): programs of hetucc and of the plain compiler resume, with the same bits, what another
+strategy saved; the file is as its format says; damaged checkpoints are refused with the reason, and the one before them is used.
 """
 import functools
 import json

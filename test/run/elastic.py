@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Elastic runs (heturun): ranks are killed, slots go and come, heturun itself is killed; every run reaches its last step, with the losses of an undisturbed one, and each row counts once.
+"""Tests elastic runs (heturun): ranks are killed, slots go and come, heturun itself is killed. Every run reaches its last step with the losses of an undisturbed run, and each row counts once.
 
-What is killed is found by its environment in /proc. Afterwards no process of the run may be left, and nothing in shared memory.
+The test finds the processes to kill by their environments in /proc. Afterwards no process of the run is left, and nothing in shared memory.
 """
 import functools
 import json

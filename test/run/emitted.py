@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What hetucc emits for every example and strategy: the same bytes twice, and C that compiles without a warning."""
+"""The code that hetucc emits for every example and strategy has the same bytes in two runs, and compiles without a warning."""
 import functools
 import filecmp
 import re

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Programs that a signal tells to end: the ranks save what there is and end together, within seconds, and the next start goes on behind the last step that was made, as if nothing had been.
+"""Tests programs that a signal tells to end: the ranks save their state and end together within seconds, and the next start goes on after the last completed step, as if there had been no signal.
 
-SIGTERM, SIGUSR1 and SIGUSR2 come to the job, to rank 0 and to another rank; in a step, a switch, a checkpoint and a start; to programs that ask ht_told_to_end and to those that only save; under
-heturun, mpirun, and on one device.
+SIGTERM, SIGUSR1 and SIGUSR2 come to the job, to rank 0 and to another rank; in a step, a switch, a checkpoint and a start; to programs that ask ht_told_to_end and to programs that only save;
+under heturun, under mpirun, and on one device.
 """
 import functools
 import os

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Random models through both front doors, the plain C compiler and hetucc: what one takes the other takes, with equal results; what one refuses the other refuses, of
-the same operator (front_front_doors_text.py writes them).
+"""Compiles random models by the plain C compiler and by hetucc: both accept the same models, with equal
+results, and refuse the same models, because of the same operator. front_doors_text.py writes the models.
 
-    front_doors.py --build BUILD --seed 1 --count 1 --models 40      so many groups of models from seed 1 on
+    front_doors.py --build BUILD --seed 1 --count 1 --models 40      `count` groups of models from seed 1 on
     front_doors.py --build BUILD --seed 7 --models 40 --model 13      one model, whose text is shown
 """
 import math

@@ -1,7 +1,7 @@
-"""Random models over all operators, types and shapes as C text, legal ones and ones with a mistake, for front_doors.py.
+"""Writes random models over all operators, types and shapes as C text, valid ones and ones with a mistake, for front_doors.py.
 
-A model is a list of C statements over a pool of values whose types and shapes are known here. A model with a mistake has one operator at its end whose operands were
-changed: an extent by one, a dimension more or less, another type, an argument out of range, no tensor at all. Whether that is still legal is the front doors' to say.
+A model is a list of C statements over a pool of values whose types and shapes are known here. A model with a mistake ends with an operator whose operands were changed:
+an extent by one, a dimension more or less, another type, an argument out of range, no tensor at all. The changed model may still be valid: the two compilers decide that.
 """
 import random
 

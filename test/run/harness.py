@@ -1,7 +1,7 @@
-"""What the end-to-end tests share: building an example with hetucc or cc, running it, reading what it wrote, and reporting results.
+"""Functions that the end-to-end tests share: they build an example with hetucc or cc, run it, read the files that it wrote, and report results.
 
-A suite is a list of (name, function) where the function raises Failure with what is wrong, or Skip with the reason why it cannot run here. `main` runs it, two at a time, prints a line for each test and writes
-BUILD/test/results/SUITE.xml for the closing count. Python's standard library is all that is needed.
+A suite is a list of (name, function). The function raises Failure with what is wrong, or Skip with the reason why it cannot run here. `main` runs the suite,
+two tests at a time, prints a line for each test and writes BUILD/test/results/SUITE.xml for the closing count. Python's standard library is all that is needed.
 """
 import argparse
 import array

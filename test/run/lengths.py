@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Lengths within a step: pipelines that read rows only so far give what one device gives on the padded batch, by the plain compiler and libhetu.
+"""Tests padding lengths: pipelines that read only the first part of each row give what one device gives on the padded batch, by the plain compiler and libhetu.
 
-gpt and llama, whose rows are of several lengths: unequal meshes, several stages and schedules, ZeRO, layers made anew, pieces of the sequence, dropout, bf16; with AdamW losses, with SGD
-losses and parameters. A step whose rows are longer than what their pipeline reads is refused. The arithmetic is less than half of what the padded batch takes.
+gpt and llama have rows of several lengths, with unequal meshes, several stages and schedules, ZeRO, recomputed layers, pieces of the sequence, dropout, and bf16. AdamW
+compares losses, SGD losses and parameters. A step with rows longer than their pipeline reads is refused. There are less than half as many operations as for the padded batch.
 """
 import json
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a suite whose programs have called setlocale: localed.py --locale de_DE.UTF-8 --build BUILD COMMAND...
 
-Locales are made by localedef from the sources of the package `locales`, in BUILD/test/locales. Where they cannot be made, says so and ends with status 77.
+localedef makes the locales in BUILD/test/locales from the sources of the package `locales`. If it cannot, the script says so and ends with status 77.
 """
 import argparse
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What programs store, trace and plan under a decimal comma: numbers are those of the C locale. A visible skip where no locale can be made."""
+"""Under a locale with a decimal comma, programs store, trace and plan numbers of the C locale. Skipped, with a message, where no locale can be made."""
 import json
 import os
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a user sees when a run goes wrong: each program must end with exit status 1 (mpirun hands on its own) and a message that names the cause."""
+"""What a user sees when a run goes wrong: each program ends with exit status 1 (mpirun with its own) and a message that names the cause."""
 import functools
 import re
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Seeded mutations of the examples' pragmas and strategies: a token deleted, doubled, or swapped with the next.
+"""Tests seeded mutations of the examples' pragmas and strategies: a token is deleted, doubled, or swapped with the next one.
 
-hetucc must not crash or hang: it accepts the program, or ends with exit status 1 and an error. A syntax error's caret stands within one token of the mutation;
-any other error, or a note to it, stands on the mutated line.
+hetucc must not crash or hang: it accepts the program, or ends with exit status 1 and an error. A syntax error's caret is
+within one token of the mutation; any other error, or a note to it, is on the mutated line.
 """
 import functools
 import os

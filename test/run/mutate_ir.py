@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Seeded mutations of the IR's text, as every pass leaves it: bytes, tokens and lines deleted, doubled, swapped or changed, numbers most of all; then the next pass, or any.
+"""Tests seeded mutations of the IR's text after each pass: bytes, tokens, lines and mostly numbers are deleted, doubled, swapped or changed. Then the next pass, or any pass, runs.
 
 hetu-opt must not crash or hang: it accepts the text, or ends with exit status 1 and an error that names the line.
 """

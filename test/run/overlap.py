@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Pipelines of operators that sleep (overlap.c), so that a step takes what its schedule says: times against closed forms, sums of gradients that take longer and are
-hidden, and ranks that are killed in any part. And with messages that are late and end only when they are received, the same bits, for these and for visits.c.
+"""Pipelines of operators that sleep (overlap.c), so that a step takes the time of its schedule: times against closed forms, long sums of gradients that are hidden, and ranks
+that are killed in any phase. With messages that are late and end only when they are received, these programs and visits.c give the same bits.
 
-With f, b and w the times of a stage's parts, t = f + b + w, M micro-batches, S stages and V ranges a stage, a step takes at most 1.10 times
+Let f, b and w be the times of a stage's phases (forward, backward, wgrad) and t = f + b + w. With M micro-batches, S stages and V ranges a stage, a step takes at most 1.10 times
 
     1f1b         (M + S - 1) t, and with unequal stages the sum of t + (M - 1) times the largest
     interleaved  M t + (S - 1) t / V, where S divides M
     zero_bubble  M t + (S - 1) (f + b - w)
 
-HETU_LONG=1 tries more of everything.
+HETU_LONG=1 tries more cases of each kind.
 """
 import functools
 import pathlib

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What rows lose: of random models with and without masks, a pipeline of shorter rows gives one device's losses on the padded batch, or hetucc refuses it.
+"""Tests padding: of random models with and without masks, a pipeline of shorter rows gives one device's losses on the padded batch, or hetucc refuses the model.
 
-One device decides what is right: a model that hetucc takes must give its losses, whatever stands behind the rows in inputs of which `padding` says nothing. A model whose losses
-depend on that has to be refused; some others are, too, as far as the compiler does not see through them.
+One device decides what is right. A model that hetucc accepts must give one device's losses, whatever values are behind the rows in inputs without pragma
+`padding`. hetucc must refuse a model whose losses depend on these values; it also refuses some models that it cannot analyse.
 """
 import random
 import re

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Each pair of a schedule, ZeRO 0 to 3, recomputation, and unequal pipelines occurs in a program that gives what one device gives.
 
-Cases: (a) stages of 2 + 2 devices, 3 + 5 layers, 5 micro-batches of 2 rows, beside 2 + 1, 6 + 2, 3 of 3; (b) 3 beside 2 beside 1 devices; (c) stages of 2, 2, 2, 2 beside 2, 2, 2, 1, 1; (d) four pipelines on
-16 ranks; (e) two towers, and values that are read three stages later; (f) gpt's tied table on 4 and 3 devices; (g) the sequence cut 4 ways in two stages: gathered, by heads (Ulysses), in turns, 2 x 2 of
-the last two, each of them folded, by weights, and packed. Where a schedule has several ranges of layers a stage, `interleaved` runs two. gpt and llama take turns, AdamW (losses) and SGD (losses and parameters) as well;
-with HETU_LONG each program is trained by both, and without only one program of each case is trained at all. As in pipelines.py all holders of a parameter hold the same bits after every step. (a), (b) and each kind of (g) are trained in bf16, too.
+Cases: (a) stages of 2 + 2 devices with 3 + 5 layers and 5 micro-batches of 2 rows, beside 2 + 1 devices with 6 + 2 layers and 3 micro-batches of 3 rows; (b) pipelines of one stage, of 3, 2 and 1 devices; (c) stages of 2, 2, 2,
+2 devices beside 2, 2, 2, 1, 1; (d) four pipelines on 16 ranks; (e) two towers, and values that are read three stages later; (f) gpt's tied table on 4 and 3 devices; (g) the sequence cut 4 ways: gathered; by heads (Ulysses), by
+weights; as ring attention, zigzag; 2 x 2 of the last two; some with packed sequences. Under `interleaved` most stages have two ranges of layers. gpt and llama alternate, as do AdamW (losses) and SGD (losses and parameters);
+HETU_LONG trains each program by both, otherwise one program of each case is trained. As in pipelines.py all holders of a parameter hold the same bits after every step. (a), (b) and each kind of (g) are trained in bf16, too.
 """
 import dataclasses
 import functools

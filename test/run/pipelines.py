@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Pipelines: strategies of several stages and unequal pipelines give what one device gives, by the plain compiler and libhetu.
+"""Tests pipelines: strategies of several stages and of unequal pipelines give what one device gives, by the plain compiler and libhetu.
 
-Each case trains gpt or llama, 8 layers of sizes that divide nothing, with AdamW and compares losses, and with SGD the parameters; all holders of a parameter hold the same bits after every step
-(HETU_CHECK), and parameters are read and text is written through ht_infer in between. Strategies: tensor parallel stages beside a pipeline of another shape, one device beside many, several
-ranges of layers a stage, equal pipelines that share a program, the states cut, layers made anew; 16 ranks in four pipelines; a device that is idle. modalities.c is a model of two towers that are
-joined: values that skip stages, parameters and inputs that several stages read, ranges that hand values to one another. Programs in bf16 have losses within 2e-2 of those of one device. Some
-cases train by AdamW alone, and some are left out, without HETU_LONG; pairs.py has the like of these.
+Each case trains gpt or llama, 8 layers of sizes that no device count divides, and compares losses with AdamW and parameters with SGD. All holders of a parameter
+hold the same bits after every step (HETU_CHECK). In between, parameters are read and text is written through ht_infer. Strategies: tensor-parallel stages beside a
+pipeline of another shape, one device beside many, several ranges of layers a stage, equal pipelines that share a program, ZeRO, recomputed layers, 16 ranks in four
+pipelines, an idle device. modalities.c is a model of two towers that join: values skip stages, several stages read parameters and inputs, ranges pass values to one
+another. Programs in bf16 have losses within 2e-2 of one device's. Without HETU_LONG some cases train by AdamW alone and some not at all; pairs.py has similar cases.
 """
 import functools
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Layouts edited in the text after pass seed_layouts: deduce keeps them, the program uses them, and computes what the one-device program does.
+"""Layouts edited in the text after pass seed_layouts: pass deduce keeps them, and the program uses them and computes what the one-device program does.
 
-Each case gives values of placed.c, by name, layouts; the rest of the passes runs over the edited text, with hetucc --resume.
+Each case gives layouts to values of placed.c by name; hetucc --resume runs the remaining passes over the edited text.
 """
 import functools
 import re

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Trains random models (random_text.py) on one device and on random strategies, and compares: a search for what no example has.
+"""Trains random models (random_text.py) on one device and on random strategies, and compares: a search for errors that no example shows.
 
     random_models.py --build BUILD --seed 1 --count 100        100 groups of models from seed 1 on
     random_models.py --build BUILD --seed 17 --keep /tmp/x     one group; its sources stay in /tmp/x
-    random_models.py --build BUILD --bf16                      the compiled ones in bf16, the plain one in f32 as ever
+    random_models.py --build BUILD --bf16                      hetucc's programs in bf16, the plain one in f32 as always
 
-    random_models.py --build BUILD --mixes             rows of the batch are mixed in micro-batches: hetucc refuses a model, or it computes the same
+    random_models.py --build BUILD --mixes             rows of the batch are mixed in micro-batches: hetucc refuses a model, or its program computes the same
     random_models.py --build BUILD --pipelines         strategies of several pipelines, stages, schedules; models with layers and towers
-    random_models.py --build BUILD --visits            stages that are visited several times (random_visits.py): everything is accepted, and the same within 1e-6
-    random_models.py --build BUILD --wide              hetucc alone, on 8 to 16 devices: finds what a device would lack
+    random_models.py --build BUILD --visits            stages that are visited several times (random_visits.py): nothing is refused, results agree within 1e-6
+    random_models.py --build BUILD --wide              hetucc alone, on 8 to 16 devices: finds values that a device would lack
 
-A group is one source of several models and one strategy. It is built three times: by the plain compiler, by hetucc without a strategy, and by hetucc with it. Losses,
-parameters and outputs must agree. Where a group fails, each of its models runs alone, and those that fail are named.
+A group is one source of several models and one strategy. It is built three times: by the plain compiler, by hetucc without a strategy, and by hetucc
+with the strategy. Losses, parameters and outputs must agree. Where a group fails, each of its models runs alone, and the failing models are named.
 """
 import functools
 import math

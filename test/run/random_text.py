@@ -1,8 +1,8 @@
 """Writes random models and strategies: plain C with pragmas, valid by construction, the same text for the same seed.
 
-A model is a chain of operators on a pool of tensors; whatever nobody used ends in the loss. Dimensions are objects that tensors share, so that a name stands on the same
-dimension everywhere. With micro-batches no parameter has the batch's dimension, and rows of the batch are not mixed, unless the group says so: then hetucc may refuse
-a model.
+A model is a chain of operators on a pool of tensors; tensors that no operator reads go into the loss. Dimensions are
+objects that tensors share, so that a name is on the same dimension everywhere. With micro-batches no parameter has the
+batch's dimension, and rows of the batch are not mixed. A group may ask for mixed rows: then hetucc may refuse a model.
 """
 import math
 import pathlib

@@ -1,8 +1,8 @@
 """Writes random models and strategies for stages that are visited more than once: plain C with pragmas, the same text for the same seed.
 
-A model is layers in a row. A layer reads the one before it or any that stands before that, and values from outside of layers; parameters are shared by several layers;
-losses stand in any layer and are divided by means or counts. A layer needs only such that stand before it, so a strategy that lists ranges in that order is never
-against the order of the data, and none may be refused.
+A model is a sequence of layers. A layer reads the layer before it or any earlier one, and values from outside the layers. Several layers
+share parameters; any layer may have losses, divided by means or counts. A layer needs only earlier ones. So a strategy that lists ranges
+in the layers' order never contradicts the order of the data, and none may be refused.
 """
 import random
 

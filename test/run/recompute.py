@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Recompute: programs that make values anew in backward give the bits of those that keep them, and keep what they should.
+"""Tests recomputation: programs that compute values again in backward give the same bits as programs that keep the values, and keep what they should.
 
-Each case trains an example without recompute, with recompute(full) and with recompute(selective): losses and parameters are equal to the bit. What is kept for backward, as --emit=cost-json says
-it, is under `full` the input of each layer and that of what follows the layers, and under `selective` less than what is kept without. The arena is at most 1.1 of what is needed at one time.
+Each case trains an example without recompute, with recompute(full) and with recompute(selective): losses and parameters are equal to the bit. By --emit=cost-json, `full` keeps for backward
+the input of each layer and the input of what follows the layers, and `selective` keeps less than training without recompute. The arena is at most 1.1 times the most memory needed at one time.
 """
 import functools
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Operators that run once a piece (`turns`) give what one device gives, whatever they compute, and receive no more than gathering would; of keys and values devices hold two pieces at a time.
+"""Ring attention, and any operator that runs once a piece (`turns`), gives what one device gives and receives no more than gathering would; devices hold two pieces of keys and values at a time.
 
-gpt and llama: losses with AdamW, and with SGD parameters, as in pipelines.py, whose sizes they have; a user's operators (ring.c): all numbers. Bytes a step are those of the MPI calls (traffic.py).
+gpt and llama, in the sizes of pipelines.py: losses with AdamW, parameters with SGD. A user's operators (ring.c): all numbers. The bytes of a step are those of the MPI calls (traffic.py).
 """
 import functools
 import json

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Sequences in pieces: strategies that cut the sequence give what one device gives, by the plain compiler and libhetu.
+"""Tests context parallelism: strategies that cut the sequence give what one device gives, by the plain compiler and libhetu.
 
-Keys and values are gathered, or tokens are exchanged for heads around attention (Ulysses), or both over a mesh of two axes; pieces are ranges of the sequence, by weights, or folded; of gpt, llama, and a
-model of packed sequences. With HETU_LONG all strategies are tried with all three.
+Keys and values are gathered, or tokens are exchanged for heads around attention (Ulysses), or both over a mesh of two axes. Pieces are ranges of the
+sequence, by weights, or zigzag. The models are gpt, llama, and a model of packed sequences. HETU_LONG=1 tries all strategies with all three models.
 """
 import collections
 import functools

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Programs that Slurm starts and tells to end: srun by PMIx and without MPI, scancel with and without a signal, and srun by PMI-2, which gets a message.
+"""Tests programs that Slurm starts and tells to end: srun with PMIx and without MPI, scancel with and without a signal, and srun with PMI-2, which gives a message.
 
-The suite sets Slurm up for itself, one node, in a folder of its own, and takes it down at the end. Where Slurm is not installed (Debian: slurmctld slurmd slurm-client munge) it is skipped, which
-ctest says.
+The suite sets up its own Slurm of one node, in a folder of its own, and stops it at the end. Where Slurm is not installed (Debian: slurmctld slurmd slurm-client
+munge) the suite is skipped, which ctest reports.
 """
 import atexit
 import functools

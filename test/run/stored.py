@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Parameters from files as other tools write them (checkpoint/foreign_tensors.h), under the names and in the order of those tools: all of them arrive, on one device and on four, and what is wrong is said.
+"""Tests parameters in files of other tools (checkpoint/foreign_tensors.h), with the names and the order of those tools: all of them are loaded, on one device and on four, and errors are reported.
 
-The files are written here, by the formats' descriptions: https://github.com/huggingface/safetensors#format, and llm.c's train_gpt2.py. Numbers are such that F16 and BF16 hold them. Where
-transformers is installed (HETU_LONG=1), models with random weights that it saves give its logits within 1e-4.
+The test writes the files by the formats' descriptions: https://github.com/huggingface/safetensors#format, and llm.c's train_gpt2.py. F16 and BF16 hold the numbers exactly. Where transformers is
+installed (HETU_LONG=1), models with random weights that transformers saves give its logits within 1e-4.
 """
 import functools
 import json

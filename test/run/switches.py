@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Switches: a program that goes from strategy to strategy while it trains computes what one device does.
+"""Tests switches: a program that changes its strategy while it trains computes what one device does.
 
-gpt and llama, 8 layers, dropout and AdamW, take every ordered pair of strategies in one run, a step under each, and with HETU_LONG each pair in a run of its own, there and back: losses are one device's. Parameters and moments are the same bits on both sides
-of a switch (HETU_DUMP, put together from what ranks hold). What switches send is counted from the MPI calls, and equals what the ranks lack by the dumps' boxes; no rank sends another more than
-one message a window and round. While it switches a rank needs little more memory than before or after; a thousand switches leave memory and open files as they were.
+gpt and llama, with 8 layers, dropout and AdamW, take every ordered pair of strategies in one run, one step under each, and with HETU_LONG each pair in a run of its own, there and back. Losses are one device's.
+Parameters and moments have the same bits before and after a switch (HETU_DUMP, put together from all ranks). The bytes that a switch sends, counted from the MPI calls, are those that ranks lack by the boxes in the dumps.
+In each round of a batch of tensors a rank sends another at most one message. During a switch a rank needs little more memory than before or after; a thousand switches leave memory and open files as they were.
 """
 import functools
 import math

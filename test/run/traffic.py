@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Bytes received a step, as pmpi.c counts them from the MPI calls, against the textbook's.
+"""Compares the bytes received in a step, which pmpi.c counts from the MPI calls, with textbook formulas.
 
-Runs of different length give the bytes of a step without those of the start and the end; --fixed feeds the inputs once; messages of at most 128 bytes (the
-loss, commands to the ranks) stand apart. Bytes are summed over the ranks: an all-reduce of B bytes among n ranks makes each receive 2(n-1)/n B, together 2(n-1) B.
+Runs of different lengths give the bytes of a step without those of the start and the end. --fixed feeds the inputs once. Messages of at most 128 bytes (the loss,
+commands to the ranks) are counted apart. Bytes are summed over the ranks: in an all-reduce of B bytes among n ranks, each receives 2(n-1)/n B, together 2(n-1) B.
 """
 import functools
 

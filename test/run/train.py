@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Trains each example on every strategy and compares with the one-device program.
 
-20 steps of AdamW: every loss within 1e-4. 20 steps of SGD (momentum 0.9, rate 0.3, larger initial weights): every loss within 1e-5, and each parameter tensor's error at
-most 1e-4 of its own change, tensors that change by less than 1e-6 of the largest aside. In bf16
-(group bf16) 50 steps of AdamW: every loss within 1e-2 of the one-device program's, which computes in f32. HETU_CHECK lets the runtime compare the bits of all holders after every step.
+20 steps of AdamW: every loss within 1e-4. 20 steps of SGD (momentum 0.9, rate 0.3, larger initial weights): every loss within 1e-5, and each parameter
+tensor's error at most 1e-4 of its own change, except for tensors that change by less than 1e-6 of the largest change. In group bf16, 50 steps of AdamW in
+bf16: every loss within 1e-2 of the one-device program's, which computes in f32. With HETU_CHECK the runtime compares the bits of all holders after every step.
 """
 import functools
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stages of several ranges of layers: what one range makes and another one of the same stage reads is handed on; V shapes; losses of visits.c as on one device.
+"""Stages of several ranges of layers: a range passes values to other ranges of its stage; V-shaped pipelines; losses of visits.c as on one device.
 """
 import functools
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""ZeRO 2 and 3: training against the one-device program, bytes received, and what devices hold.
+"""Tests ZeRO 2 and 3: training against the one-device program, bytes received, and bytes that devices hold.
 
-AdamW: every loss within 1e-6. SGD: parameters as in train.py. Bytes a step are those of the MPI calls (traffic.py), parameters held those of HETU_DUMP, states and
-gradients those of the cost report; each equals a closed form.
+AdamW: every loss within 1e-6. SGD: parameters as in train.py. The bytes received in a step are those of the MPI calls (traffic.py),
+the bytes of parameters those of HETU_DUMP, the bytes of states and gradients those of the cost report; each equals a closed form.
 """
 import functools
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Another user of the machine, continued from strangers.py: folders in which programs are built, caches behind links, outputs that the C compiler makes anew, sources that are gone, shared memory that
-is full, checkpoints that were made to harm. No code of theirs runs, nothing is written through their links, and everything starts."""
+"""Tests attacks by another user of the machine, as strangers.py does: on folders in which programs are built, caches behind links, files that the C compiler writes anew,
+missing sources, full shared memory, and by harmful checkpoints. None of that user's code runs, nothing is written through that user's links, and every program starts."""
 import contextlib
 import functools
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Sessions of several ranks that must not come about, or must end: ranks with different programs, stopped and killed ranks, meeting places that are taken. Each is
-tried with mpirun and without; afterwards no process, no shared memory and no file may be left."""
+"""Sessions of several ranks that must not start, or must end: ranks with different programs, stopped and killed ranks, meeting
+places that are taken. Each is tried with mpirun and without; afterwards no process, no shared memory and no file is left."""
 import functools
 import itertools
 import multiprocessing

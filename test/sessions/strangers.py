@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Another user of the machine, who guesses every name right: links, pipes, folders and files of theirs lie where programs, hetucc and heturun put their own, theirs are swapped for ours while
-these run, and sockets and locks are taken. No code of theirs runs, nothing is written through their links, and everything starts and comes to its end. Links and pipes in sticky folders are not
-protected meanwhile (fs.protected_symlinks, fs.protected_fifos). Needs root, to be two users; without it all is skipped, and said to be."""
+"""Another user of the machine guesses every name right: that user's links, pipes, folders and files lie where programs, hetucc and heturun put their own, and are swapped with these
+during a run; sockets and locks are taken. None of that user's code runs, nothing is written through that user's links, and every program starts and ends. Meanwhile the system does
+not protect links and pipes in sticky folders (fs.protected_symlinks, fs.protected_fifos). Needs root, to act as two users; without root, skips all tests with a message."""
 import atexit
 import contextlib
 import functools

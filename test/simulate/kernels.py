@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""hetu-simulate against real runs with real kernels, one rank a core: the machine is measured by hetu-profile, and each step takes what was simulated within 20%.
+"""Compares hetu-simulate with real runs of real kernels, one rank a core: hetu-profile measures the machine, and each step takes the simulated time within 20%.
 
-The machine must be quiet. HETU_CLUSTER names a file that was measured before.
+The machine must be quiet. HETU_CLUSTER names a cluster file that was measured before.
 """
 import functools
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What hetu-simulate refuses, each with one line and exit status 1:  mistakes.py HETU_SIMULATE FOLDER"""
+"""Inputs that hetu-simulate refuses, each with one line and exit status 1:  mistakes.py HETU_SIMULATE FOLDER"""
 import json
 import os
 import subprocess

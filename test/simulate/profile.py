@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hetu-profile: in two minutes a cluster file that hetu-simulate reads, with all rates that it needs; what it prints of how well that holds."""
+"""hetu-profile writes, within two minutes, a cluster file with all rates that hetu-simulate needs, and prints how well these rates hold."""
 import functools
 import json
 import pathlib

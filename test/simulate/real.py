@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""hetu-simulate against real runs: gpt and llama whose activation sleeps (Inputs/slow.h), so that cores do not compete, on 4 and 8 ranks.
+"""Compares hetu-simulate with real runs on 4 and 8 ranks: gpt and llama with an activation that sleeps (Inputs/slow.h), so that ranks do not compete for cores.
 
-Each step takes what was simulated within 10%, and strategies whose steps differ by 15% or more come in the same order; the bytes that ranks receive in a step are those of
-the conversions; what a rank reserves is the arena that was simulated. HETU_LONG=1 tries 12 strategies of each kind, else a few. What is no sleeping is priced by a
-cluster file of this kind of machine, or by the one that HETU_CLUSTER names.
+Each step takes the simulated time within 10%, and strategies whose steps differ by 15% or more are in the simulated order. The bytes that ranks receive in a step
+are those of the conversions; the memory that a rank reserves is the simulated arena. HETU_LONG=1 tries 12 strategies of each kind, else a few. All but the
+sleep is priced by a cluster file of this kind of machine, or by the file that HETU_CLUSTER names.
 """
 import functools
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How long hetu-simulate takes, and what memory it needs, for a GPT of 96 layers on thousands of devices of eight a host.
+"""Measures the time and memory of hetu-simulate for a GPT of 96 layers on thousands of devices, eight a host.
 
-Its memory is held to 2 GB; on 4,096 devices, in the long tests, its processor time to 10 s, too.
+Its memory is at most 2 GB; on 4,096 devices, in the long tests, its processor time is at most 10 s, too.
 """
 import functools
 import json

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""hetu-simulate against closed forms, to 1e-9:  theory.py HETU_SIMULATE MODEL.c FOLDER
+"""Compares hetu-simulate with closed forms, within 1e-9:  theory.py HETU_SIMULATE MODEL.c FOLDER
 
-With a stage's parts of f forward and b backward, t = f + b, M micro-batches, S stages and V ranges a stage, a step takes
+Let a stage's phases take f (forward) and b (backward), and t = f + b. With M micro-batches, S stages and V ranges a stage, a step takes
 
     1f1b, gpipe    (M + S - 1) t
     interleaved    M t + (S - 1) t / V, where S divides M
 
-and with unequal stages the sum of t + (M - 1) times the largest, under gpipe always, under 1f1b where the last is the largest; else 1f1b may take less, down to what its
-order of parts allows: that is computed here from the order alone. Messages of r seconds, under way beside computing, make a step of gpipe longer by 2 (S - 1) r. A ring
-all-reduce of n devices takes 2 (n - 1) (latency + bytes / n / bandwidth).
+With unequal stages gpipe takes the sum of t + (M - 1) times the largest t, and so does 1f1b if the last stage is the largest. Otherwise
+1f1b may take less, down to what its order of phases allows: that is computed here from the order alone. Messages of r seconds, sent beside
+computing, make a step of gpipe longer by 2 (S - 1) r. A ring all-reduce of n devices takes 2 (n - 1) (latency + bytes / n / bandwidth).
 """
 import json
 import pathlib

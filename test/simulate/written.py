@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What hetu-simulate writes, against each other:  written.py TABLE TRACE.json PAGE.html STEPS.json"""
+"""Compares the outputs of hetu-simulate with each other:  written.py TABLE TRACE.json PAGE.html STEPS.json"""
 import json
 import re
 import sys

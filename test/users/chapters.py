@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""README.md and the chapters of tools/manual: lines, paragraphs and sentences keep to their lengths, links lead somewhere, and every block that shows commands prints what it shows.
+"""Checks README.md and the chapters of tools/manual: lines, paragraphs and sentences are not too long, links lead somewhere, and every block of commands prints what it shows.
 
-A block ```console has commands behind "$ " (their other lines behind "> "), each followed by all that it prints; numbers may be others, and a line "..." stands for any lines. A block ```console (REASON) cannot run
-here: the reason is printed, as that of a skipped test. A block ```KIND NAME is the file NAME. The first block of a chapter is a command with what it prints, and works in an empty folder;
-later ones may use the files of "Getting started" and "Strategies".
+A block ```console has commands after "$ " (continued after "> "), each followed by all that it prints; numbers may differ, and a line "..." stands for any lines. A block
+```console (REASON) cannot run here: the test prints the reason, as for a skipped test. A block ```KIND NAME is the file NAME. The first block of a chapter is a command with
+its output, and works in an empty folder; later blocks may use the files of "Getting started" and "Strategies".
 """
 import functools
 import os

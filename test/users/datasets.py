@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Rows of files (ht_dataset): each row once an epoch, in one order for the one-device program and every strategy; positions that checkpoints keep, and switches; files of NumPy's,
-llm.c's and of no format; files that are wrong, each with one line that names it."""
+"""Tests rows of files (ht_dataset): each row comes once an epoch, in one order for the one-device program and every strategy;
+checkpoints and switches keep positions; files are NumPy's, llm.c's or of no format; each bad file gives one line that names it."""
 import array
 import functools
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--diagnostics=sarif: what hetucc says as a log of SARIF 2.1.0, with the same files, lines, columns and texts as without it; objects have what the standard requires of them, and no property
-that it does not know."""
+"""--diagnostics=sarif: hetucc's messages as a log of SARIF 2.1.0, with the same files, lines, columns and texts
+as without the option. Objects have the properties that the standard requires, and only properties that it knows."""
 import functools
 import json
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A mixture of experts whose tokens go to devices that hold the experts and come back (all-to-all), by names alone and by pragmas: losses of the one-device program, and what -Rcomm lists."""
+"""A mixture of experts: all-to-alls send tokens to the devices that hold the experts, and back, by names alone and by pragmas. Losses are the one-device program's; -Rcomm lists the all-to-alls."""
 import functools
 import pathlib
 import sys

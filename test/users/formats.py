@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Formats: the tables of tools/manual/formats.md name each key of the JSON that programs write in exactly one place, and no key that nothing writes. What programs write is collected from runs whose models
-and inputs are such that every key appears."""
+"""The tables of tools/manual/formats.md name each key of the JSON that programs write in exactly one place,
+and no other key. The keys are collected from runs with models and inputs that make every key appear."""
 import collections
 import functools
 import json

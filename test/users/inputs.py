@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Inputs that are no files: every input of every tool and of the runtime, as a pipe that nobody writes to, a folder, a socket, a device, /dev/null, an empty file, one that may not be read, and none at all:
-each is named with the reason, exit status 1, nothing is waited for, and nothing is left behind. Files that become shorter while they are read; pipes of a shell, which are read again and again. And a trace for which the disk has no room: the run is as it would be without."""
+"""Inputs of every tool and of the runtime that are no regular files: a pipe that nobody writes to, a folder, a socket, a device, /dev/null, an empty file, an unreadable file, a missing file. Each is named with the reason
+and exit status 1; nothing waits, and nothing is left behind. Also: files that become shorter while they are read; pipes of a shell that are read repeatedly; a trace without space on the disk, which must not disturb the run."""
 import functools
 import itertools
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Models in several files: a library of layers in three files, compiled in one go, by make, as an archive, from other folders, with plain C and a C++ main; each program's losses are
-those of the same files compiled by cc for one device. What is missing is said where it is used."""
+"""Models in several files: a library of layers in three files, compiled by one command, by make, as an archive, from other folders, with plain C
+and a C++ main. Each program's losses are those of the same files compiled by cc for one device. Missing parts are reported where they are used."""
 import functools
 import os
 import pathlib

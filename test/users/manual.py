@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The manual pages hetucc(1), hspmd(7) and those of the tools: roff finds nothing wrong with them, and all is there that the sources know: options, directives of pragmas, lines of strategies, clauses of
-rules, operators, variables of the environment, and no variable that nothing reads."""
+"""Checks the manual pages hetucc(1), hspmd(7) and those of the tools: roff reports nothing, and the pages have all that the sources have:
+options, directives of pragmas, lines of strategies, clauses of rules, operators, environment variables; and no variable that nothing reads."""
 import functools
 import os
 import pathlib

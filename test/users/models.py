@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Ten models as people write them, without an operator of their own (models/): under each strategy they give what one device gives.
+"""Ten models as people write them (models/), without operators of their own: under each strategy they give what one device gives.
 
-Losses are within 1e-6 by AdamW; by SGD the parameters are, within 1e-4 of their change, at rates by which f32 can store changes so finely; generation writes the tokens that a program without a
-cache writes. What a model does with the whole batch, as batch norm, is refused in micro-batches. One strategy a model, and with HETU_LONG=1 all by both optimizers.
+With AdamW losses are within 1e-6; with SGD parameters are within 1e-4 of their change, at rates at which f32 stores such small changes. Generation writes the same tokens as a
+program without a cache. Operators over the whole batch, such as batch norm, are refused in micro-batches. Each model has one strategy; HETU_LONG=1 tries all, with both optimizers.
 """
 import functools
 import pathlib

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What PyTorch's optimizers make of test/users/optimizers.c, from the parameters that the program prints first: the losses, the parameters, and what averages give;
-and what its batch norm makes of norm.c.
+"""Prints what PyTorch's optimizers make of test/users/optimizers.c, from the parameters that the program prints first: losses, parameters,
+and averages of parameters; and what PyTorch's batch norm makes of norm.c.
 
-optimizers.txt keeps the numbers, for machines without PyTorch: optimizers.py PROGRAM... > optimizers.txt, with the program of each optimizer."""
+optimizers.txt keeps the numbers for machines without PyTorch: optimizers.py PROGRAM... > optimizers.txt, with the program of each optimizer."""
 import math
 import pathlib
 import subprocess

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What models bring beside operators: programs that print numbers, made by hetucc for several strategies and for emulated GPUs, against the one-device program; and
-what optimizers make of parameters in 24 steps, and batch norm with running means, against PyTorch's numbers (optimizers.py --print writes them).
+"""Tests parts of models other than operators: programs that print numbers, made by hetucc for several strategies and for emulated GPUs, against
+the one-device program; and optimizers after 24 steps and batch norm with running means against PyTorch's numbers (optimizers.txt).
 
-Some strategies run with HETU_LONG=1 alone."""
+Some strategies run only with HETU_LONG=1."""
 import functools
 import math
 import pathlib

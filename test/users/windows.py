@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Windows: HETU_TRACE, HETU_PROFILE and HETU_NAN of programs that hetucc makes and of the one-device program. Traces are read as JSON and say where each rank's time went;
-what operators there are, and what they cost, are known of the model (windows.c). The bytes of -Rmemory are those that ranks allocate, which a preloaded library counts.
+"""Tests the observers HETU_TRACE, HETU_PROFILE and HETU_NAN of programs of hetucc and of the one-device program. Traces are read as JSON and say where each rank's
+time went; the model's operators and their costs are known (windows.c). The bytes of -Rmemory are those that ranks allocate, which a preloaded library counts.
 
-What windows cost in time, and clocks that differ, run with HETU_LONG=1 or --only alone."""
+The time that observers cost, and clocks that differ, are tested only with HETU_LONG=1 or --only."""
 import functools
 import html.parser
 import json

@@ -66,7 +66,7 @@ static json_t *json_curve_of(const Curve *curve) {
     return list;
 }
 
-/* Adds the fitted rates to class "rank" of a file; false when it cannot be read or written. */
+/* Adds the rates to class "rank" of a cluster file; false if it cannot be read or written. */
 static bool extend_file(const char *path, const DeviceClass *class) {
     json_error_t error;
     json_t *cluster = json_load_file(path, 0, &error),

@@ -185,8 +185,8 @@ static void time_case(Case *conversion, const Cluster *cluster, int ranks, doubl
     arena_destroy(arena);
 }
 
-/* Times the cases one after another, in several rounds. The minimum over the rounds counts, since
- * disturbances of the machine last a while. */
+/* Times the cases one after another, in several rounds, and prints their minima over the rounds,
+ * since disturbances of the machine last a while. */
 static void time_each(const Options *options, const Cases *cases, const Cluster *cluster, int rank,
                       int ranks) {
     enum { PASSES = 3 };

@@ -25,8 +25,8 @@ enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTE
 /* Seconds of the longest messages that are measured: longer ones take in proportion. */
 static const double LONG_RUN = 0.06;
 
-/* Seconds for each point in each pass. Disturbances of the machine last a while, so the best value
- * of several passes counts for each point. */
+/* Seconds for each point in each pass. Disturbances of the machine last a while, so each point has
+ * the best value of several passes. */
 static const double BUDGET = 0.015;
 enum { PASSES = 3 };
 
@@ -162,7 +162,7 @@ static json_t *json_curve(const Curve *curve) {
 
 /* Measures the memory bandwidth, in bytes read and written a second, by copy size, while all ranks
  * copy. Rows have `row` bytes and begin `apart` bytes after each other; `row` 0: the copy is one
- * row. The time of the smallest copy counts as every copy's start. */
+ * row. The time of the smallest copy is subtracted as start-up time. */
 static Curve measure_memory(Arena *arena, int64_t row, int64_t apart) {
     Series series = {0};
     double start = time_copies(2, 1, 1, BUDGET);
@@ -246,7 +246,7 @@ static int count_processors(const Cluster *machine, const int *devices, int coun
     return found;
 }
 
-/* Adds the seconds of a verb by bytes, up to the size at which the planner chooses another verb. */
+/* Adds a verb's seconds by bytes, until one takes LONG_RUN or the planner takes another verb. */
 static void add_verb(json_t *list, int number, const Groups *of, const Cluster *machine) {
     Series series = {0};
     quiet_wait();
@@ -567,7 +567,7 @@ static bool is_rate(const char *key) {
     return strstr(key, "bandwidth") || !strcmp(key, "sums") || !strcmp(key, "maxima");
 }
 
-/* Merges two passes into `first`: keeps the minimum of each time, or the maximum if `rates`. */
+/* Merges pass `second` into `first`: keeps the minimum of each time, the maximum of each rate. */
 static void keep_best(json_t *first, const json_t *second, bool rates) {
     const char *key;
     json_t *value;

@@ -7,7 +7,7 @@
  * The host of a virtual machine may move its processors while ranks run. Ranks that shared a cache
  * are then far apart for some seconds, and their exchanges take up to twice as long. So one
  * conversion, the probe, is timed before each measurement. The measurement waits while the probe
- * takes longer than its shortest time, or than the cluster file predicts. */
+ * takes over 1.3 times its shortest time so far or the time that the cluster file predicts. */
 #include "timing.h"
 
 #include "cost/cost.h"
@@ -39,7 +39,7 @@ void quiet_begin(Arena *arena, const Cluster *cluster) {
     quiet.patience = 20;
 }
 
-/* Prints a warning on rank 0, with `seconds` of the probe. */
+/* Prints a warning on rank 0, with the probe's time, `seconds`, and `advice`. */
 static void tell(const char *advice, double seconds) {
     if (!world_rank())
         fprintf(

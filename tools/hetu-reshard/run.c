@@ -1,4 +1,4 @@
-/* Runs a plan on files of pieces. */
+/* Runs a plan: reads pieces from files, converts them, and writes the results to files. */
 #include "case.h"
 
 #include "base/files.h"

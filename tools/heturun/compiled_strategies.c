@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DIGITS = 16 }; // of a digest
+enum { DIGITS = 16 }; // hexadecimal digits of a digest
 
 /* Returns the path of a program that execvp would run; NULL: there is none. */
 static const char *find_program(Arena *arena, const char *word) {
@@ -68,8 +68,8 @@ static const Elf64_Shdr *find_section(const InputText *text, const char *name) {
     return NULL;
 }
 
-/* Reads the strategies that a program was compiled with. Returns false where they are not known: it
- * is no program of hetucc, or compiles further strategies while it runs. */
+/* Reads the strategies that a program was compiled with. Returns false if they are not known: the
+ * file is no program of hetucc, or the program compiles further strategies while it runs. */
 static bool read_compiled(Arena *arena, const char *program, ChoiceList *list) {
     enum { MOST = 1 << 30 };
     const char *path = find_program(arena, program);
@@ -88,8 +88,8 @@ static bool read_compiled(Arena *arena, const char *program, ChoiceList *list) {
     return true;
 }
 
-/* Returns why a program cannot begin under a strategy, of any text where `choice` has no digest;
- * NULL: it can. */
+/* Returns why a program with strategies `compiled` cannot begin under `choice`; NULL: it can. Does
+ * not compare the strategies' texts if `choice` has no digest. */
 static const char *reason_against(Arena *arena, const ChoiceList *compiled, const Choice *choice) {
     const char **names = arena_array(arena, const char *, compiled->count + 1);
     Text has_them = {.arena = arena};

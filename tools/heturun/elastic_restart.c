@@ -1,6 +1,6 @@
 /* Elastic runs: restarts the ranks when ranks or hosts are lost, or the slots change.
  *
- *     start 1: 4 ranks under strategy "dp4"      rank 3 dies: its slot is out
+ *     start 1: 4 ranks under strategy "dp4"      rank 3 dies: its slot is lost
  *     start 2: 3 ranks under strategy "dp3"      the program resumes from its last checkpoint
  *
  * fitting_strategies.c chooses the strategy of a start.
@@ -71,7 +71,7 @@ static int lose_slots(const Ranks *ranks, int number) {
 }
 
 /* Returns whether the first rank that ended reported a communication failure, whose cause is not
- * known. The rank's slot is lost when this is the second failure in DEFAULT_TIMEOUT seconds. */
+ * known. Marks its slot as lost when this is the second such failure in DEFAULT_TIMEOUT seconds. */
 static bool failed_to_exchange(const Ranks *ranks, int number) {
     static time_t last;
     const Rank *first = ranks->first;
@@ -127,8 +127,7 @@ static Outcome decide_restart(Ranks *ranks, int number, int status) {
     return (Outcome){.again = again, .refused = refused, .status = status};
 }
 
-/* Returns whether the changed slots file moves ranks to other slots, or selects another
- * strategy. */
+/* Returns whether the changed slots file moves ranks to other slots or selects another strategy. */
 static bool runs_elsewhere(const Ranks *ranks, const Slots *slots, const ChoiceList *list,
                            const Choice *choice) {
     int count, rank = 0;
@@ -143,7 +142,7 @@ static bool runs_elsewhere(const Ranks *ranks, const Slots *slots, const ChoiceL
     return false;
 }
 
-/* Points the running ranks at the slots of the file that was read again; no rank moves. */
+/* Sets the slots of the running ranks to those of the file that was read again. No rank moves. */
 static void rebind(Ranks *ranks, const Slots *slots) {
     for (int i = 0, rank = 0; i < slots->count && rank < ranks->count; i++)
         if (!slots->at[i].lost) ranks->at[rank++].slot = &slots->at[i];

@@ -1,4 +1,4 @@
-/* Chooses the first strategy that fits the slots left. */
+/* Reads strategies, and chooses the first one that fits the slots left. */
 #include "fitting_strategies.h"
 
 #include "cluster/cluster.h"
@@ -23,7 +23,7 @@ typedef struct Reader {
     ChoiceList *list;
 } Reader;
 
-/* Returns the name of a strategy that its file leaves unnamed, as hetucc does. */
+/* Returns the name that hetucc gives an unnamed strategy: "dp4" in file "runs/dp4.strategy". */
 static const char *base_name(Arena *arena, const char *file) {
     const char *slash = strrchr(file, '/'), *begin = slash ? slash + 1 : file;
     return arena_substring(arena, begin, strcspn(begin, "."));

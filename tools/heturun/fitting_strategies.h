@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 typedef struct Choice {
-    const char *name, *word; // `word` is the word of hetucc's option --strategy: FILE:NAME
+    const char *name, *word; // word: FILE:NAME, as in hetucc's option --strategy
     int devices;
     uint64_t digest; // digest of the strategy's text
 } Choice;
@@ -22,9 +22,9 @@ typedef Array(Choice) ChoiceList;
  * the cluster file, which defines device classes; NULL: there is none. */
 bool strategies_read(Arena *arena, const char *path, const char *cluster, ChoiceList *list);
 
-/* Check strategies before any rank starts, where it is known what the program was compiled with:
- * compiled_check_list leaves out those of `list` that the program lacks, compiled_check_variable
- * looks at HETU_STRATEGY. Return false after an error message: no strategy is left. */
+/* Check strategies before any rank starts, if it is known which ones the program was compiled with.
+ * compiled_check_list removes the others from `list`; compiled_check_variable checks HETU_STRATEGY.
+ * Return false, after an error message, if no strategy is left. */
 bool compiled_check_list(Arena *arena, const char *program, ChoiceList *list);
 bool compiled_check_variable(Arena *arena, const char *program);
 
@@ -35,7 +35,7 @@ bool program_check(Arena *arena, const char *program);
 void strategies_drop(ChoiceList *list, const Choice *choice);
 
 /* Returns the first strategy that fits `slots` slots; NULL: none. Sets *ranks to the most devices
- * of any strategy that fits, so that main can switch to each of these strategies. */
+ * of any strategy that fits, so that the program can switch to each of these strategies. */
 const Choice *strategies_fit(const ChoiceList *list, int slots, int *ranks);
 
 #endif

@@ -9,12 +9,12 @@
  *
  * With --elastic, heturun starts the ranks under the first strategy that fits the slots. A rank
  * dies by a signal or a device fault; its slot is lost until FILE is rewritten. heturun then ends
- * all ranks and restarts them on the slots left, also when a new FILE changes the slots in use. The
- * program resumes from its last checkpoint (ht_resume). heturun forwards SIGTERM, SIGUSR1 and
- * SIGUSR2 to all ranks, which save and end (ht_told_to_end), after SIGTERM within --grace seconds.
- * When such a signal ends one rank, all ranks end. heturun exits with 0 when all ranks do, or with
- * the status of a rank that ends with an error of its own. When no strategy fits, heturun waits for
- * a new FILE for HETU_TIMEOUT seconds.
+ * all ranks and restarts them on the slots left. It does so, too, when a new FILE changes the slots
+ * in use. The program resumes from its last checkpoint (ht_resume). heturun forwards SIGTERM,
+ * SIGUSR1 and SIGUSR2 to all ranks, which save and end (ht_told_to_end), after SIGTERM within
+ * --grace seconds. When such a signal ends one rank, all ranks end. heturun exits with 0 when all
+ * ranks do, or with the status of a rank that ends with an error of its own. When no strategy fits,
+ * heturun waits for a new FILE for HETU_TIMEOUT seconds.
  */
 #include "place.h"
 #include "ranks.h"
@@ -130,7 +130,7 @@ static uint64_t hash_slots(const Options *options) {
     return hash;
 }
 
-/* Returns a number of this process alone: several heturun -n may run at the same time. */
+/* Returns a hash that only this process has: several heturun -n may run at the same time. */
 static uint64_t hash_process(void) {
     struct timespec time;
     clock_gettime(CLOCK_REALTIME, &time);

@@ -14,11 +14,11 @@
 
 typedef struct Place {
     char folder[256];
-    int lock;
+    int lock; // file descriptor of the locked file; -1: none
 } Place;
 
-/* Makes the folder. Returns false after a message when another heturun runs on these slots, or no
- * folder can be made. */
+/* Makes the folder and locks it. Returns false after a message when another heturun runs on these
+ * slots, or no folder can be made. `slots`: the slots file; NULL with -n. */
 bool place_open(Place *place, const char *slots, uint64_t hash);
 
 void place_close(Place *place);

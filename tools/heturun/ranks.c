@@ -155,7 +155,7 @@ void ranks_end(Ranks *ranks) {
 
 /* ---- waiting for ranks and signals ---- */
 
-/* Seconds in which a second SIGTERM is ignored, since launchers send one twice. */
+/* Seconds in which a second SIGTERM is ignored, since launchers send SIGTERM twice. */
 enum { AGAIN = 1 };
 
 sigset_t ranks_signals(void) {

@@ -46,8 +46,8 @@ enum { DEVICE_FAULT = 122, EXCHANGE_FAULT = 123 };
 /* Exit status of ssh when the other machine is unreachable. */
 enum { UNREACHED = 255 };
 
-/* Starts `count` ranks on the slots that are not lost, in the order of the file; free ranks.at.
- * `choice` NULL: the program chooses its strategy. */
+/* Starts `count` ranks on the slots that are not lost, in the order of the file. `choice` NULL: the
+ * program chooses its strategy. Free the `at` of the result. */
 Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice);
 
 /* Records the ranks that ended since the last call; returns whether any did. */
@@ -65,8 +65,8 @@ sigset_t ranks_signals(void);
 /* Milliseconds between two looks at the ranks. */
 enum { RANKS_LOOK = 50 };
 
-/* Waits for a signal of ranks_signals() until the next look. Returns the signal, or 0 for SIGCHLD
- * and when no signal comes. */
+/* Waits for a signal of ranks_signals(), for RANKS_LOOK ms at most. Returns the signal, or 0 for
+ * SIGCHLD and when no signal comes. */
 int ranks_signal(void);
 
 /* Returns the status of the lowest rank that ended with an error; 0: no rank did. Sets *all to
@@ -84,8 +84,8 @@ int elastic_run(Job *job, const Place *place, Slots *slots, ChoiceList *list, in
 
 /* ---- ranks on other machines: remote.c ----
  *
- * heturun starts `heturun --hold` there, over ssh or its replacement (Job.shell). `heturun --hold`
- * starts the rank, and ends the rank when the other end of its own standard input is closed. */
+ * heturun starts `heturun --hold` on the machine, over ssh or its replacement (Job.shell). `heturun
+ * --hold` starts the rank, and ends the rank when its own standard input ends: heturun is gone. */
 
 /* Returns the words that start a program on a host, in the folder of this process. The program gets
  * PATH, LD_LIBRARY_PATH, and the environment variables HETU_*, OMP_* and OPENBLAS_*. `shell` is a

@@ -1,4 +1,4 @@
-/* Reads the slots file, again when it changes. */
+/* Reads the slots file, and reads it again when it changes. */
 #include "slots.h"
 
 #include "support/reading.h"

@@ -19,12 +19,12 @@ typedef struct Slot {
     bool here;  // the host is this machine
     int number; // index among the host's slots, from 0
     int part;   // simulated host of this machine (HETU_HOSTS); -1: not divided
-    bool lost;  // a rank has died there
+    bool lost;  // a rank has died on this slot
 } Slot;
 
 typedef struct Slots {
     const char *path;
-    int parts; // simulated hosts on this machine, for tests; 1: not divided
+    int parts; // number of simulated hosts on this machine, for tests; 1: not divided
     int count;
     Slot *at;
     struct stat seen, read; // status of the file at the last look, and when it was last read

@@ -29,8 +29,8 @@ typedef struct Device {
 
 Device device_of(Text *out, const LocalOp *local);
 
-/* Returns the lanes along a nest. The lanes fill a vector of the smallest type, or are fewer where
- * a tensor of the set `tensors` is aligned for fewer. `other` has the surrounding loops. */
+/* Returns the lanes along a nest. They are 16 bytes of the smallest type in the set `tensors`,
+ * or fewer as the innermost extent or an alignment requires. `other` has the surrounding loops. */
 Lanes lanes_along(const LocalOp *local, uint64_t tensors, const Nest *nest, const Nest *other);
 
 /* Appends a tensor at the current lane: NAME_v[e] or NAME_v if loaded before, or the element. */

@@ -20,7 +20,7 @@ typedef struct Tensor {
     const char *name;            // name in emitted C
     bool empty;                  // this device holds none of its elements
     int64_t extent[IR_MAX_RANK]; // local extents, by dimension
-    int64_t pitch;               // elements between rows (clause `pitch`); 0: rows are contiguous
+    int64_t pitch; // elements from row start to row start (clause `pitch`); 0: contiguous
 } Tensor;
 
 /* One of the terms that a body adds up. */

@@ -19,7 +19,7 @@ int pieces_write(Text *out, Emitter *emitter, Module *module, int device_count, 
 
 /* How emitted tables name the devices of a plan. */
 typedef struct PlanNames {
-    int kind;                      // names are positions in pipelines of this kind; -1: ranks
+    int kind;                      // names are positions in pipelines of this template; -1: ranks
     int least, span;               // the plan's devices are in [least, least + span)
     const int *place;              // by device - least: the device's index in its replica group
     int replica_group_count, size; // number of replica groups, and devices of each

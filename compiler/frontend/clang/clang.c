@@ -129,32 +129,11 @@ static void report_notes(Reader *r, CXDiagnostic diagnostic) {
     }
 }
 
-/* Suggests a function for an undeclared one; clang makes no such suggestion for C. */
-static void suggest_function(Reader *r, const char *text, Position at) {
-    static const char start[] = "call to undeclared function '";
-    if (strncmp(text, start, sizeof start - 1)) return;
-    const char *name = text + sizeof start - 1;
-    Array(const char *) names = {0};
-    Cursors all = clang_children(r, clang_getTranslationUnitCursor(r->tu));
-    name = arena_substring(r->arena, name, strcspn(name, "'"));
-    for (int i = 0; i < all.count; i++) {
-        const char *other = clang_string(r, clang_getCursorSpelling(all.at[i]));
-        if (clang_getCursorKind(all.at[i]) == CXCursor_FunctionDecl && strcmp(other, name))
-            array_push(r->arena, &names, other);
-    }
-    diag_suggest(r->diag, at, name, names.at, names.count);
-}
-
 static void report_error(Reader *r, CXDiagnostic diagnostic) {
     const char *text = clang_string(r, clang_getDiagnosticSpelling(diagnostic));
     Position at = clang_position(r, clang_getDiagnosticLocation(diagnostic));
     diag_error(r->diag, at, "%s", text);
-    suggest_function(r, text, at);
-    if (strstr(text, "ht_tensor") && (strstr(text, "scalar") || strstr(text, "invalid operands") ||
-                                      strstr(text, "invalid argument type")))
-        diag_note(r->diag, at,
-                  "a tensor is not known at compile time: use operators instead of branches and "
-                  "arithmetic on it");
+    clang_hint(r, text, at);
     report_notes(r, diagnostic);
 }
 

@@ -1,7 +1,7 @@
 /* The state of the reader, and the functions that its files share.
  *
  *     clang.c ─▶ decl.c ─▶ type.c, expr.c ◀─▶ stmt.c
- *                macro.c, pragma.c, predefined.c, rounding.c */
+ *                macro.c, pragma.c, predefined.c, rounding.c, hints.c */
 #pragma once
 
 #include "frontend/clang/clang.h"
@@ -139,6 +139,9 @@ char *clang_string(Reader *r, CXString string);
 
 /* Returns the children of a cursor, except attributes. */
 Cursors clang_children(Reader *r, CXCursor cursor);
+
+/* Adds notes to an error of clang's that help to mend it (hints.c). */
+void clang_hint(Reader *r, const char *text, Position at);
 
 /* ---- type.c ---- */
 

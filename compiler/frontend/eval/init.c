@@ -53,7 +53,7 @@ typedef struct Filler {
     CLayout *layout;
     Level level[MOST_LEVELS];
     int depth;
-    int64_t end; // largest leaf_end so far
+    int64_t end; // largest leaf_end so far, in bits
     bool sorted, shared;
     int64_t whole_begin, whole_end; // Leaf.whole_begin and whole_end of new leaves
     Choices *choices;

@@ -73,6 +73,16 @@ void conversion_plan(Module *module, PlannedConversion *conversion) {
     arena_destroy(scratch);
 }
 
+int64_t conversion_runs(const Module *module, const Op *op) {
+    int64_t runs = 0;
+    if (op->stage == STAGE_ALL) return op_runs(module, op);
+    for (int r = 0; r < module->templates->runs.count; r++)
+        if (module->templates->runs.at[r].template_index ==
+            module->templates->stages.at[op->stage].template_index)
+            runs += loop_repeats(op->loop) ? module->templates->runs.at[r].microbatches : 1;
+    return runs;
+}
+
 const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op,
                           ReplicaGroups *replica_groups) {
     Conversion tensor = planned_tensor(&op->convert.plan->tensors.at[op->convert.tensor]);

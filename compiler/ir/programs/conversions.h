@@ -44,6 +44,9 @@ const Plan *module_plan(Module *module, const Conversion *tensors, int count);
 const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op,
                           ReplicaGroups *replica_groups);
 
+/* Returns how often all pipelines together run an operator in a step. */
+int64_t conversion_runs(const Module *module, const Op *op);
+
 /* Returns the device of the first replica group, for which the plan is made, that corresponds to
  * `device` in an operator's conversion; -1: `device` takes no part. */
 int conversion_device(Module *module, const Op *op, int device);

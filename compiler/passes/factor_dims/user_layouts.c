@@ -174,7 +174,8 @@ static const Layout *renumber_layout(const Reader *reader, const Layout *layout)
     return result;
 }
 
-/* Without a strategy, drops layouts over device numbers, because a single device cuts nothing. */
+/* Renumbers the source's layout of a value (factor_dims.h). Without a strategy, leaves out a layout
+ * over device numbers, because a single device cuts nothing. */
 const UserLayout *factor_written(Module *module, const Value *value, Type source,
                                  const int8_t *origin) {
     Reader reader = {.module = module, .value = value, .origin = origin, .source = source};

@@ -7,16 +7,6 @@
 
 #include <string.h>
 
-int64_t conversion_runs(const Module *module, const Op *op) {
-    int64_t runs = 0;
-    if (op->stage == STAGE_ALL) return op_runs(module, op);
-    for (int r = 0; r < module->templates->runs.count; r++)
-        if (module->templates->runs.at[r].template_index ==
-            module->templates->stages.at[op->stage].template_index)
-            runs += loop_repeats(op->loop) ? module->templates->runs.at[r].microbatches : 1;
-    return runs;
-}
-
 static int64_t most_received(const Plan *plan) {
     int64_t most = 0;
     for (int slot = 0; slot < plan->device_count; slot++)

@@ -77,7 +77,4 @@ typedef struct ConversionRows {
     Array(ConversionRow) at; // in the program's order
 } ConversionRows;
 
-/* Returns how often all pipelines together run an operator in a step. */
-int64_t conversion_runs(const Module *module, const Op *op);
-
 ConversionRows conversion_rows(Arena *arena, Simulation *simulation);

@@ -23,7 +23,7 @@ Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked) {
     return scripts;
 }
 
-/* Records the rate that the cluster file lacks, unless one is recorded already. */
+/* Records the rate or device that the cluster file lacks, unless something is recorded already. */
 static void note_unknown(Scripts *scripts, const Op *op, const Actor *actor, const Work *work) {
     const char *file = scripts->fold->module->devices->target.cluster_file;
     if (scripts->unknown) return;

@@ -41,6 +41,7 @@ typedef struct EagerLibrary {
     float (*program_grad_norm)(const eager_program *program);
     bool (*program_named)(const eager_program *program, int index,
                           Named *named); // returns false after the last value
+    int64_t (*program_bytes)(const eager_program *program, const Named *named);
     void (*program_fetch)(eager_program *program, const Named *named, void *to);
     void (*program_forget)(eager_program *program);
     bool (*store_state)(eager_store *store, int index, eager_state *state);

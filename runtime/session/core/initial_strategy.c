@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { NAMES_ROOM = 2048 }; // bytes of a text with names of strategies
+
 const char *initial_strategy_word(void) {
     const char *word = getenv("HETU_STRATEGY");
     return word && *word ? word : NULL;
@@ -68,6 +70,23 @@ static bool is_current(int image) {
     return !digest || strtoull(digest, NULL, 16) == image_at(image)->image->strategy_digest;
 }
 
+/* Returns why a program has no image under the chosen strategy, and which strategies it has. */
+static const char *lacks_strategy(int first) {
+    static const char remedy[] =
+        "; give hetucc --strategy=FILE for each, or call ht_prepare in the model's source";
+    static char text[NAMES_ROOM];
+    size_t most = sizeof text - sizeof remedy, length;
+    length = (size_t)snprintf(text, most, "it was not compiled with it");
+    const char *before = "; it has";
+    for (int i = image_next(first, -1); i >= 0; i = image_next(first, i)) {
+        const char *name = image_at(i)->image->strategy;
+        if (!name || length + strlen(before) + strlen(name) + 4 > most) continue;
+        length += (size_t)snprintf(text + length, most - length, "%s \"%s\"", before, name);
+        before = ",";
+    }
+    return strcat(text, remedy);
+}
+
 /* Returns the image of a program under the chosen strategy; compiles the strategy if the program
  * lacks it. Returns -1 with a reason on failure. */
 static int find_chosen(ht_session *session, int first, const char *word, const char **reason) {
@@ -78,8 +97,7 @@ static int find_chosen(ht_session *session, int first, const char *word, const c
         return -1;
     }
     if (image_under(first, name) < 0 && !recompile_possible()) {
-        *reason = "it was not compiled with it; give hetucc --strategy=FILE for each, or call "
-                  "ht_prepare in the model's source";
+        *reason = lacks_strategy(first);
         return -1;
     }
     if (image_under(first, name) < 0) {

@@ -357,6 +357,16 @@ void program_read(Program *program, int input, const RowsPlan *rows) {
     fail_doing(NULL);
 }
 
+int64_t program_input_bytes(const Program *program, int input) {
+    const ht_image_input *image = &program->image->inputs[input];
+    return boxes_elements(image->pieces) * (int64_t)ht_dtype_bytes(image->dtype);
+}
+
+int64_t program_output_bytes(const Program *program, int output) {
+    const ht_image_output *image = &program->image->outputs[output];
+    return boxes_elements(image->pieces) * (int64_t)ht_dtype_bytes(image->dtype);
+}
+
 void program_fetch_input(const Program *program, int input, void *to) {
     const ht_image_input *image = &program->image->inputs[input];
     int64_t count = boxes_elements(image->pieces), bytes = (int64_t)ht_dtype_bytes(image->dtype);

@@ -80,6 +80,10 @@ float program_run(Program *program, const float *hyper);
 /* Gathers a whole output in `to` on rank 0. */
 void program_fetch(Program *program, int output, void *to);
 
+/* Return the bytes of a whole input or output. */
+int64_t program_input_bytes(const Program *program, int input);
+int64_t program_output_bytes(const Program *program, int output);
+
 /* Gathers a whole input in `to` on rank 0. Unread elements have the padding value. */
 void program_fetch_input(const Program *program, int input, void *to);
 

@@ -312,12 +312,25 @@ static Command fetching(const ht_program *program, const Named *named) {
                      .fetch = {.program = program->number, .index = named->index}};
 }
 
-void ht_fetch(ht_program *program, const char *name, void *to) {
+/* Returns the bytes of a named value. */
+static int64_t bytes_of(const ht_program *program, const Named *named) {
+    if (program->eager) return eager->program_bytes(program->eager, named);
+    const Program *own = session_image_program(program);
+    if (named->kind == NAMED_PARAM)
+        return own->params[named->index].param->elements * (int64_t)sizeof(float);
+    return named->kind == NAMED_INPUT ? program_input_bytes(own, named->index)
+                                      : program_output_bytes(own, named->index);
+}
+
+void ht_fetch_into(ht_program *program, const char *name, void *to, int64_t room) {
     session_check_program(program, "ht_fetch");
     if (!name) ht_fail("ht_fetch was called with NULL for the name");
     if (!to) ht_fail("ht_fetch of \"%s\" was given NULL to copy to", name);
     session_check_open(program->session);
     Named named = find_named(program, name);
+    if (room >= 0 && bytes_of(program, &named) > room)
+        ht_fail("\"%s\" has %lld bytes, and is fetched to an array of %lld", named.name,
+                (long long)bytes_of(program, &named), (long long)room);
     if (program->eager) {
         eager->program_fetch(program->eager, &named, to);
         return;
@@ -366,7 +379,7 @@ float ht_grad_norm(ht_program *program) {
                 "made where the file that calls ht_train calls "
                 "ht_grad_norm",
                 session_image_program(program)->image->model);
-    ht_fetch(program, HT_GRADIENT_NORM, &square);
+    ht_fetch_into(program, HT_GRADIENT_NORM, &square, sizeof square);
     return sqrtf(square);
 }
 

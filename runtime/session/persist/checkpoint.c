@@ -85,6 +85,24 @@ static int64_t newest_step(const char *folder) {
     return newest;
 }
 
+const char *checkpoint_foreign(ht_session *session, const char *folder) {
+    static char text[PATH_ROOM + 4 * NAME_ROOM];
+    char path[PATH_ROOM];
+    int64_t step = newest_step(folder);
+    Stored stored;
+    if (step < 0) return NULL;
+    writing_path(path, sizeof path, folder, step, "safetensors");
+    const char *wrong = NULL;
+    if (!stored_open(&stored, path, NULL)) {
+        SavedTensors list = saved_tensors_list(session);
+        wrong = saved_tensors_foreign(&list, &stored.at[0].file);
+        saved_tensors_free(&list);
+    }
+    stored_close(&stored);
+    if (wrong) snprintf(text, sizeof text, "%s: %s", path, wrong);
+    return wrong ? text : NULL;
+}
+
 /* Turns exit status 0 into 1 if the last checkpoints were not written (exit handler). */
 static void end_unsaved(int status, void *argument) {
     (void)argument;

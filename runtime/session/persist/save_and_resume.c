@@ -99,8 +99,27 @@ void saved_save(ht_session *open, const char *folder, const ht_noted *noted, int
     free_notes(notes, count);
 }
 
+/* Ends the program if the folder's checkpoints are of another model: this one's would overwrite
+ * them, and neither program could resume. `call` is ht_save or ht_resume. */
+static void refuse_foreign(const char *call, ht_session *open, const char *folder) {
+    const char *wrong = checkpoint_foreign(open, folder);
+    if (wrong)
+        ht_fail("%s was called with the folder %s, which holds checkpoints of another model (%s); "
+                "name another folder, or remove these checkpoints",
+                call, folder, wrong);
+}
+
+/* Checks a folder once: later checkpoints in it are this program's. */
+static void check_owner(ht_session *open, const char *folder) {
+    static char checked[PATH_ROOM];
+    if (!strcmp(checked, folder)) return;
+    refuse_foreign("ht_save", open, folder);
+    snprintf(checked, sizeof checked, "%s", folder);
+}
+
 void ht_save_with(ht_session *open, const char *folder, const ht_noted *noted) {
     check_saving("ht_save", open, folder, noted);
+    check_owner(open, folder);
     ending_heed(open);
     saved_save(open, folder, noted, saved_steps(open));
     ending_saved(open, folder, noted);
@@ -266,6 +285,7 @@ int64_t ht_resume(ht_session *open, const char *folder) {
     }
     found = found || (copy >= 0 && take_copy(open, copy));
     free(steps);
+    if (!found && count) refuse_foreign("ht_resume", open, folder);
     if (found) ending_resumed(open, folder);
     return found ? saved_steps(open) : 0;
 }

@@ -37,6 +37,11 @@ const char *saved_tensors_wrong(const SavedTensors *list, const Stored *stored, 
 const char *saved_tensors_program_wrong(const ht_session *session, const SavedTensors *list,
                                         const SafeFile *file);
 
+/* Returns why a file is of another model than the session: it has other parameters, or parameters
+ * of other shapes. NULL: its parameters are those of the session. Optimizer states may differ. The
+ * text is valid until the next call. */
+const char *saved_tensors_foreign(const SavedTensors *list, const SafeFile *file);
+
 /* Collects this rank's range of all tensors' bytes, which begins at byte `from` (writing_range with
  * world_size ranks), in `range`. All ranks call it together. */
 void saved_tensors_collect(const SavedTensors *list, const SafeFile *file, int64_t from,

@@ -1,4 +1,4 @@
-/* Messages on lanes without MPI: always rendezvous, the receiver asks first; no eager threshold. */
+/* Messages on lanes without MPI. Messages of every size use the rendezvous protocol (fabric.h). */
 #include "transport/fabric/fabric.h"
 
 #include "base/memory.h"
@@ -14,12 +14,13 @@ enum { CONNECT_SECONDS = 30 };
 
 static const double NEVER = 1e9; // seconds
 
-/* FRAME_ASK: the receiver asks for a message; FRAME_DATA: the message follows. */
-typedef enum FrameKind { FRAME_NONE, FRAME_ASK, FRAME_DATA } FrameKind;
+/* FRAME_ASK: the receiver asks for a message; FRAME_DATA: the message follows; FRAME_OFFER: the
+ * receiver may read the message in the sender's memory. */
+typedef enum FrameKind { FRAME_NONE, FRAME_ASK, FRAME_DATA, FRAME_OFFER } FrameKind;
 /* The header of every request and message on a line. */
 typedef struct Frame {
     int32_t kind, tag;
-    uint64_t bytes;
+    uint64_t bytes, address; // address: of an offer
 } Frame;
 
 /* A message that has begun. fabric_post_done frees it once it is complete. */
@@ -28,17 +29,18 @@ struct Message {
     Message *next; // the message of this line that began after this one
     HostTransfer transfer;
     int tag;
+    uint64_t offer;          // number of the offer that the receiver has not answered; 0: none
     bool sends, asked, over; // asked: the receiver has asked for the message; over: complete
 };
 
-/* A frame being transmitted: the bytes transmitted of its header and of its message. */
+/* A frame in transmission. head, body: bytes transmitted of its header and of its message. */
 typedef struct Stream {
     Frame frame;
     size_t head, body;
     Message *message;
 } Stream;
 
-/* The connection of a lane with one rank. */
+/* A lane's connection to one rank. */
 typedef struct Line {
     int socket; // -1: shared memory
     Message *first;
@@ -75,10 +77,20 @@ static size_t get(const Lane *lane, int rank, void *data, size_t bytes) {
 
 /* ---- messages ---- */
 
-/* Returns a line's first message of a direction, asked state and tag (-1: any); else NULL. */
+/* Returns whether a message or an earlier one of its tag is offered. If such an offer were refused,
+ * a later message of the tag would arrive first. */
+static bool awaits_offer(const Line *line, const Message *message) {
+    for (const Message *earlier = line->first; earlier != message; earlier = earlier->next)
+        if (earlier->offer && earlier->tag == message->tag) return true;
+    return message->offer != 0;
+}
+
+/* Returns a line's first message of a direction, asked state and tag (-1: any) that awaits no
+ * offer; else NULL. */
 static Message *find_message(const Line *line, bool sends, bool asked, int tag) {
     for (Message *message = line->first; message; message = message->next)
-        if (message->sends == sends && message->asked == asked && (tag < 0 || message->tag == tag))
+        if (message->sends == sends && message->asked == asked &&
+            (tag < 0 || message->tag == tag) && !(sends && asked && awaits_offer(line, message)))
             return message;
     return NULL;
 }
@@ -116,7 +128,7 @@ static void take_ask(Line *line, const Frame *frame) {
     line->early[line->early_count++] = *frame;
 }
 
-/* Returns whether the other rank asked for a message before it began, and removes the request. */
+/* Returns whether the other rank asked for this message already, and removes that request. */
 static bool was_asked(Line *line, const Message *message) {
     for (int i = 0; i < line->early_count; i++)
         if (line->early[i].tag == message->tag) {
@@ -130,19 +142,45 @@ static bool was_asked(Line *line, const Message *message) {
 
 /* ---- streams ---- */
 
+/* Ends the messages whose offers the receiver has taken. Refused ones are sent, in order. */
+static void look_after_offers(const Lane *lane, int rank) {
+    Line *line = &lane->line[rank];
+    for (Message *message = line->first, *next; message; message = next) {
+        next = message->next;
+        if (!message->offer) continue;
+        OfferState state = queue_offer_state(lane->queues, ground.node_rank[rank], message->offer);
+        if (state == OFFER_TAKEN) end_message(line, message);
+        if (state == OFFER_REFUSED) message->offer = 0;
+    }
+}
+
+static bool may_offer(const Lane *lane, int rank, const Message *message) {
+    return lane->line[rank].socket < 0 && message->transfer.bytes >= SINGLE_COPY_LEAST &&
+           queue_takes_offers(lane->queues, ground.node_rank[rank]);
+}
+
 /* Chooses the next frame to send: requests, then messages asked for. Returns false if none. */
-static bool next_out(Line *line) {
+static bool next_out(const Lane *lane, int rank) {
+    Line *line = &lane->line[rank];
+    look_after_offers(lane, rank);
     Message *ask = find_message(line, false, false, -1),
             *message = ask ? ask : find_message(line, true, true, -1);
     if (!message) return false;
-    line->out = (Stream){
-        {ask ? FRAME_ASK : FRAME_DATA, message->tag, message->transfer.bytes}, 0, 0, message};
+    FrameKind kind = ask ? FRAME_ASK : may_offer(lane, rank, message) ? FRAME_OFFER : FRAME_DATA;
+    line->out = (Stream){{kind, message->tag, message->transfer.bytes,
+                          kind == FRAME_OFFER ? (uintptr_t)message->transfer.data : 0},
+                         0,
+                         0,
+                         message};
     return true;
 }
 
-static void finish_out(Line *line) {
-    if (line->out.frame.kind == FRAME_ASK) line->out.message->asked = true;
-    else end_message(line, line->out.message);
+static void finish_out(const Lane *lane, int rank) {
+    Line *line = &lane->line[rank];
+    Message *message = line->out.message;
+    if (line->out.frame.kind == FRAME_ASK) message->asked = true;
+    else if (line->out.frame.kind == FRAME_DATA) end_message(line, message);
+    else message->offer = queue_offer(lane->queues, ground.node_rank[rank]);
     line->out = (Stream){0};
 }
 
@@ -150,7 +188,7 @@ static void finish_out(Line *line) {
 static void write_line(const Lane *lane, int rank) {
     Line *line = &lane->line[rank];
     Stream *out = &line->out;
-    while (out->frame.kind || next_out(line)) {
+    while (out->frame.kind || next_out(lane, rank)) {
         size_t body = out->frame.kind == FRAME_DATA ? out->message->transfer.bytes : 0;
         if (out->head < sizeof out->frame)
             out->head +=
@@ -159,12 +197,23 @@ static void write_line(const Lane *lane, int rank) {
             out->body +=
                 put(lane, rank, (char *)out->message->transfer.data + out->body, body - out->body);
         if (out->head < sizeof out->frame || out->body < body) return;
-        finish_out(line);
+        finish_out(lane, rank);
     }
 }
 
+/* Reads a message in the sender's memory. If that fails, the message will follow as data. */
+static void take_offer(const Lane *lane, int rank) {
+    Line *line = &lane->line[rank];
+    Message *message = line->in.message;
+    if (queue_take(lane->queues, ground.node_rank[rank], line->in.frame.address,
+                   message->transfer.data, message->transfer.bytes))
+        end_message(line, message);
+    line->in = (Stream){0};
+}
+
 /* Handles a frame whose header has been received. */
-static void begin_in(Line *line, int rank) {
+static void begin_in(const Lane *lane, int rank) {
+    Line *line = &lane->line[rank];
     Stream *in = &line->in;
     if (in->frame.kind == FRAME_ASK) {
         take_ask(line, &in->frame);
@@ -172,11 +221,13 @@ static void begin_in(Line *line, int rank) {
         return;
     }
     in->message = find_message(line, false, true, in->frame.tag);
-    if (in->frame.kind != FRAME_DATA || !in->message)
+    bool offers = in->frame.kind == FRAME_OFFER && line->socket < 0;
+    if ((in->frame.kind != FRAME_DATA && !offers) || !in->message)
         ht_fail("rank %d sent what nobody asked for; the program and the library are of different "
                 "versions",
                 rank);
     check_bytes(in->message, in->frame.bytes);
+    if (offers) take_offer(lane, rank);
 }
 
 /* Receives as much as possible without waiting. */
@@ -187,7 +238,7 @@ static void read_line(const Lane *lane, int rank) {
         if (!in->message) {
             in->head += moved =
                 get(lane, rank, (char *)&in->frame + in->head, sizeof in->frame - in->head);
-            if (in->head == sizeof in->frame) begin_in(line, rank);
+            if (in->head == sizeof in->frame) begin_in(lane, rank);
             continue;
         }
         in->body += moved = get(lane, rank, (char *)in->message->transfer.data + in->body,

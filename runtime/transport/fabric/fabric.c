@@ -3,6 +3,7 @@
 
 #include "transport/meet/rendezvous.h"
 #include "base/memory.h"
+#include "transport/fabric/peer_memory.h"
 #include "transport/fabric/sockets.h"
 #include "transport/watchdog/watchdog.h"
 #include "transport/world.h"
@@ -18,9 +19,9 @@
 #include <unistd.h>
 
 enum {
-    SPINS = 2000,       // passes without sleep
-    CHECK_EVERY = 1000, // passes between checks of the other ranks
-    NAP = 20000         // nanoseconds
+    SPINS = 2000,       // passes without progress, before this rank sleeps
+    CHECK_EVERY = 1000, // passes without progress between two checks for dead ranks
+    NAP = 20000         // nanoseconds of a sleep
 };
 
 static struct {
@@ -84,28 +85,70 @@ static void fabric_check(void) {
 
 /* ---- concurrent transfers ---- */
 
+/* A transfer and its progress. In shared memory, an offer precedes a large message: its address, or
+ * 0 if the message follows in the queue. */
 typedef struct Flow {
     HostTransfer transfer;
-    size_t done;
-    bool sends;
+    size_t done, head;       // bytes moved of the message and of the address
+    uint64_t address, offer; // offer: its number until it is answered; 0: none
+    bool sends, offers;
 } Flow;
 
-/* Moves as many bytes as possible without waiting; returns their number. */
-static size_t flow_advance(Flow *flow) {
+static size_t move_in_queue(const Flow *flow, void *data, size_t bytes) {
+    int other = fabric.node_rank[flow->transfer.rank];
+    return flow->sends ? queue_put(fabric.queues, other, data, bytes)
+                       : queue_get(fabric.queues, other, data, bytes);
+}
+
+/* Ends the flow if its offer is taken; lets the message follow in the queue if it is refused. */
+static size_t flow_await_answer(Flow *flow) {
+    OfferState state =
+        queue_offer_state(fabric.queues, fabric.node_rank[flow->transfer.rank], flow->offer);
+    if (state == OFFER_OPEN) return 0;
+    flow->offer = 0;
+    if (state == OFFER_TAKEN) flow->done = flow->transfer.bytes;
+    return sizeof flow->address;
+}
+
+/* Moves the address of a large message, makes or takes its offer. Returns the bytes moved. */
+static size_t flow_begin(Flow *flow) {
+    int other = fabric.node_rank[flow->transfer.rank];
+    if (flow->sends && !flow->head && queue_takes_offers(fabric.queues, other))
+        flow->address = (uintptr_t)flow->transfer.data;
+    size_t moved =
+        move_in_queue(flow, (char *)&flow->address + flow->head, sizeof flow->address - flow->head);
+    flow->head += moved;
+    if (flow->head < sizeof flow->address || !flow->address) return moved;
+    if (flow->sends) flow->offer = queue_offer(fabric.queues, other);
+    else if (queue_take(fabric.queues, other, flow->address, flow->transfer.data,
+                        flow->transfer.bytes))
+        flow->done = flow->transfer.bytes;
+    return moved;
+}
+
+/* Moves as many bytes of the message as possible without waiting; returns their number. */
+static size_t flow_move(Flow *flow) {
     int rank = flow->transfer.rank;
     char *data = (char *)flow->transfer.data + flow->done;
     size_t left = flow->transfer.bytes - flow->done;
-    if (fabric.queues && fabric.node_rank[rank] >= 0)
-        return flow->sends ? queue_put(fabric.queues, fabric.node_rank[rank], data, left)
-                           : queue_get(fabric.queues, fabric.node_rank[rank], data, left);
+    if (fabric.queues && fabric.node_rank[rank] >= 0) return move_in_queue(flow, data, left);
     ssize_t moved = flow->sends ? socket_put(fabric.meeting.socket[rank], data, left)
                                 : socket_get(fabric.meeting.socket[rank], data, left);
     if (moved < 0) fail_gone(rank);
     return (size_t)moved;
 }
 
+/* Advances a flow without waiting. Returns 0 if it made no progress. */
+static size_t flow_advance(Flow *flow) {
+    if (flow->offer) return flow_await_answer(flow);
+    if (flow->offers && flow->head < sizeof flow->address) return flow_begin(flow);
+    size_t moved = flow_move(flow);
+    flow->done += moved;
+    return moved;
+}
+
 /* Makes one pass over the flows and removes the finished ones. Flows between the same two ranks
- * keep their order. Returns the number of bytes moved. */
+ * keep their order. Returns 0 if no flow made progress. */
 static size_t flows_pass(Flow *flows, int *count, bool *busy) {
     size_t moved = 0;
     int kept = 0;
@@ -114,9 +157,7 @@ static size_t flows_pass(Flow *flows, int *count, bool *busy) {
         Flow *flow = &flows[i];
         bool *taken = &busy[2 * flow->transfer.rank + flow->sends];
         if (!*taken) {
-            size_t now = flow_advance(flow);
-            flow->done += now;
-            moved += now;
+            moved += flow_advance(flow);
         }
         if (flow->done < flow->transfer.bytes) {
             *taken = true;
@@ -127,7 +168,7 @@ static size_t flows_pass(Flow *flows, int *count, bool *busy) {
     return moved;
 }
 
-/* Yields; sleeps if SPINS or more passes in a row (`idle`) made no progress. */
+/* Yields, or sleeps after SPINS passes without progress (`idle`: how many in a row). */
 static void flows_rest(int idle) {
     if (idle < SPINS) sched_yield();
     else nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
@@ -147,11 +188,18 @@ static void flows_run(Flow *flows, int count) {
     free(busy);
 }
 
+/* Returns whether an offer precedes a message; both ranks must answer alike. */
+static bool may_offer(const HostTransfer *transfer) {
+    return fabric.queues && fabric.node_rank[transfer->rank] >= 0 &&
+           transfer->bytes >= SINGLE_COPY_LEAST;
+}
+
 static int add_flows(Flow *flows, const HostTransfer *transfers, int count, bool sends) {
     int added = 0;
     for (int i = 0; i < count; i++)
         if (transfers[i].rank != fabric.launch.rank && transfers[i].bytes)
-            flows[added++] = (Flow){transfers[i], 0, sends};
+            flows[added++] = (Flow){
+                .transfer = transfers[i], .sends = sends, .offers = may_offer(&transfers[i])};
     return added;
 }
 
@@ -164,7 +212,7 @@ void fabric_exchange(const HostTransfer *sends, int send_count, const HostTransf
     free(flows);
 }
 
-/* Sends this rank's bytes to all other ranks, and receives theirs. */
+/* Sends this rank's bytes to all ranks, and writes those of all ranks to `all`, in rank order. */
 static void fabric_gather(const void *mine, size_t bytes, void *all) {
     HostTransfer *transfers = memory_array(2 * (int64_t)fabric.launch.size, sizeof *transfers),
                  *receives = transfers + fabric.launch.size;
@@ -183,7 +231,7 @@ static bool fabric_launched(void) {
     return launch_find(&launch);
 }
 
-/* Numbers the ranks of this machine, and finds this rank's number. */
+/* Numbers the ranks of this machine in fabric.node_rank; sets the place's node_rank, node_size. */
 static void find_node(void) {
     int rank = fabric.launch.rank;
     fabric.node_rank = memory_array(fabric.launch.size, sizeof *fabric.node_rank);
@@ -203,6 +251,8 @@ static Queues *share_memory(void) {
     fabric_gather(&mine, sizeof mine, files);
     for (int rank = 0; rank < size; rank++)
         if (fabric.node_rank[rank] >= 0) files[count++] = files[rank];
+    queues_permit(queues, files);
+    fabric_least(0); // all ranks have given permission
     if (fabric_least(queues_connect(queues, files))) {
         queues_seal(queues);
     } else {
@@ -240,6 +290,7 @@ static void fabric_forget(void) {
 static void fabric_close(void) {
     fabric_least(0);
     fabric_forget();
+    peer_memory_forbid();
 }
 
 /* ---- lanes ---- */

@@ -2,6 +2,7 @@
 #include "transport/fabric/queues.h"
 
 #include "base/memory.h"
+#include "transport/fabric/peer_memory.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -17,13 +18,16 @@ enum {
     LINE = 64,            // bytes of a cache line
     MOST_ROOM = 1 << 18,  // most bytes of a queue
     LEAST_ROOM = 1 << 12, // least bytes of a queue
-    ALL_ROOM = 32 << 20   // bytes of all queues of a machine
+    ALL_ROOM = 32 << 20   // bytes that all queues of a machine may take
 };
 
-/* A ring buffer of `room` bytes: [read, written) of the stream, byte n at index n modulo `room`. */
+/* A ring buffer of `room` bytes: [read, written) of the stream, byte n at index n modulo `room`.
+ * The reader has taken or refused the offers 1 to `answered`, those from `refused` on refused (0:
+ * none). */
 typedef struct Queue {
     _Alignas(LINE) _Atomic uint64_t written;
     _Alignas(LINE) _Atomic uint64_t read;
+    _Alignas(LINE) _Atomic uint64_t answered, refused;
     _Alignas(LINE) char data[];
 } Queue;
 
@@ -36,7 +40,9 @@ struct Queues {
     int rank, count, file;
     uint64_t key;
     size_t room;
-    char **from; // by rank: memory that the rank reads, with one queue for each writing rank
+    char **from;       // by rank: memory that the rank reads, with one queue for each writing rank
+    pid_t *process;    // by rank
+    uint64_t *offered; // by rank: number of offers made to it
 };
 
 static size_t queue_bytes(const Queues *queues) { return sizeof(Queue) + queues->room; }
@@ -68,6 +74,8 @@ Queues *queues_create(int rank, int count) {
     Queues *queues = memory_array(1, sizeof *queues);
     char **from = memory_array(count, sizeof *from);
     *queues = (Queues){.rank = rank, .count = count, .room = choose_room(count), .from = from};
+    queues->process = memory_array(count, sizeof *queues->process);
+    queues->offered = memory_array(count, sizeof *queues->offered);
     queues->file = memfd_create("hetu-queues", MFD_CLOEXEC);
     if (queues->file < 0 || posix_fallocate(queues->file, 0, (off_t)all_bytes(queues)) ||
         getrandom(&queues->key, sizeof queues->key, 0) != sizeof queues->key)
@@ -78,12 +86,27 @@ Queues *queues_create(int rank, int count) {
 }
 
 QueueFile queues_file(const Queues *queues) {
-    return (QueueFile){(int32_t)getpid(), queues->from[queues->rank] ? queues->file : -1,
-                       queues->key};
+    char *head = queues->from[queues->rank];
+    return (QueueFile){.process = (int32_t)getpid(),
+                       .file = head ? queues->file : -1,
+                       .parent = (int32_t)getppid(),
+                       .key = queues->key,
+                       .head = (uintptr_t)head};
 }
 
-/* Maps the memory of another rank; NULL if that process is not visible, or visible under another
- * process number (another container). */
+void queues_permit(const Queues *queues, const QueueFile *files) {
+    pid_t *processes = memory_array(queues->count, 2 * sizeof *processes),
+          *parents = processes + queues->count;
+    for (int rank = 0; rank < queues->count; rank++) {
+        processes[rank] = files[rank].process;
+        parents[rank] = files[rank].parent;
+    }
+    peer_memory_permit(processes, parents, queues->count, queues->rank);
+    free(processes);
+}
+
+/* Maps the memory of another rank. Returns NULL if this process does not see that process, or sees
+ * it under another process number (another container). */
 static char *open_queues(const Queues *queues, const QueueFile *at) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)at->process, (int)at->file);
@@ -95,12 +118,23 @@ static char *open_queues(const Queues *queues, const QueueFile *at) {
     return NULL;
 }
 
+/* Refuses all offers of a rank if the key in its memory cannot be read. */
+static void probe_memory(Queues *queues, int other, const QueueFile *at) {
+    uint64_t key = 0;
+    queues->process[other] = at->process;
+    if (!peer_memory_read(at->process, at->head, &key, sizeof key) || key != at->key)
+        atomic_store(&queue_at(queues, queues->rank, other)->refused, 1);
+}
+
 bool queues_connect(Queues *queues, const QueueFile *files) {
-    bool good = queues->from[queues->rank] != NULL;
-    for (int other = 0; good && other < queues->count; other++)
-        if (other != queues->rank)
-            good = (queues->from[other] = open_queues(queues, &files[other])) != NULL;
-    return good;
+    if (!queues->from[queues->rank]) return false;
+    for (int other = 0; other < queues->count; other++) {
+        if (other == queues->rank) continue;
+        queues->from[other] = open_queues(queues, &files[other]);
+        if (!queues->from[other]) return false;
+        probe_memory(queues, other, &files[other]);
+    }
+    return true;
 }
 
 void queues_seal(Queues *queues) {
@@ -112,7 +146,11 @@ void queues_close(Queues *queues) {
     for (int rank = 0; queues && rank < queues->count; rank++)
         if (queues->from[rank]) munmap(queues->from[rank], all_bytes(queues));
     if (queues && queues->file >= 0) close(queues->file);
-    if (queues) free(queues->from);
+    if (queues) {
+        free(queues->from);
+        free(queues->process);
+        free(queues->offered);
+    }
     free(queues);
 }
 
@@ -122,7 +160,7 @@ typedef struct Span {
     size_t bytes[2];
 } Span;
 
-/* Returns the parts of the ring with `bytes` bytes from byte `at` of the stream on. */
+/* Returns the parts of the ring for `bytes` bytes of the stream, the first of which is `at`. */
 static Span span_of(Queue *queue, size_t room, uint64_t at, size_t bytes) {
     size_t first = room - (size_t)(at % room), head = first < bytes ? first : bytes;
     return (Span){{queue->data + at % room, queue->data}, {head, bytes - head}};
@@ -151,4 +189,32 @@ size_t queue_get(Queues *queues, int from, void *data, size_t bytes) {
     memcpy((char *)data + span.bytes[0], span.part[1], span.bytes[1]);
     atomic_store_explicit(&queue->read, read + moved, memory_order_release);
     return moved;
+}
+
+/* ---- single copies ---- */
+
+bool queue_takes_offers(const Queues *queues, int to) {
+    return !atomic_load_explicit(&queue_at(queues, to, queues->rank)->refused,
+                                 memory_order_acquire);
+}
+
+uint64_t queue_offer(Queues *queues, int to) { return ++queues->offered[to]; }
+
+OfferState queue_offer_state(const Queues *queues, int to, uint64_t offer) {
+    Queue *queue = queue_at(queues, to, queues->rank);
+    uint64_t answered = atomic_load_explicit(&queue->answered, memory_order_acquire),
+             refused = atomic_load_explicit(&queue->refused, memory_order_acquire);
+    if (refused && offer >= refused) return OFFER_REFUSED;
+    return answered >= offer ? OFFER_TAKEN : OFFER_OPEN;
+}
+
+bool queue_take(Queues *queues, int from, uint64_t address, void *data, size_t bytes) {
+    Queue *queue = queue_at(queues, queues->rank, from);
+    uint64_t offer = atomic_load_explicit(&queue->answered, memory_order_relaxed) + 1;
+    bool takes = !atomic_load_explicit(&queue->refused, memory_order_relaxed) &&
+                 peer_memory_read(queues->process[from], address, data, bytes);
+    if (!takes && !atomic_load_explicit(&queue->refused, memory_order_relaxed))
+        atomic_store_explicit(&queue->refused, offer, memory_order_release);
+    atomic_store_explicit(&queue->answered, offer, memory_order_release);
+    return takes;
 }

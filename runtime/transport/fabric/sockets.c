@@ -67,7 +67,7 @@ static bool is_public(const struct ifaddrs *at) {
            !(at->ifa_flags & IFF_LOOPBACK);
 }
 
-/* Finds the addresses of this machine; the loopback address if there is no other, or if `alone`. */
+/* Writes this machine's addresses to *place; if `alone` or without any, the loopback address. */
 static void find_addresses(SocketPlace *place, bool alone) {
     struct ifaddrs *all = NULL;
     if (alone || getifaddrs(&all)) all = NULL;
@@ -120,7 +120,7 @@ static bool wait_for(int socket, short events, double deadline) {
     }
 }
 
-/* Connects to one address; returns -1 if there is no answer. */
+/* Returns a socket connected to one address; -1 if there is no answer before `deadline`. */
 static int connect_to(const char *text, int port, double deadline) {
     int made = make_socket(), error = 0;
     socklen_t size = sizeof error;

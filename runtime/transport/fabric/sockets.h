@@ -28,13 +28,13 @@ uint64_t socket_node(void);
 /* Returns the seconds of a monotonic clock. */
 double socket_clock(void);
 
-/* Opens a socket that listens on all addresses, or (`alone`) on the loopback. Sets *place. */
+/* Returns a socket that listens on all addresses, or (`alone`) on the loopback. Sets *place. */
 int socket_listen(SocketPlace *place, bool alone);
 
-/* Connects to a place, over the loopback if `here`. Returns -1: no answer within `seconds`. */
+/* Returns a socket connected to a place, over loopback if `here`; -1: no answer in `seconds`. */
 int socket_connect(const SocketPlace *place, bool here, double seconds);
 
-/* Accepts the next connection; returns -1 if there is none now. */
+/* Returns the socket of the next connection; -1 if there is none now. */
 int socket_accept(int listener);
 
 /* Write or read all bytes. Return false if the peer is gone, or if `deadline` (socket_clock;

@@ -1,4 +1,4 @@
-/* Serves callers of a listening socket at once, and drops silent ones. */
+/* Serves all callers of a listening socket concurrently, and drops silent callers. */
 #include "transport/meet/acceptor.h"
 
 #include "transport/fabric/sockets.h"
@@ -15,13 +15,13 @@
 enum {
     PATIENCE = 5, // seconds in which a caller must send its record
     MOST_CALLERS = 1024,
-    TURN = 64 // connections that are accepted before callers are read
+    TURN = 64 // connections that are accepted before callers' data are read
 };
 
 struct Caller {
     int socket;
-    size_t done; // bytes received of the record
-    double since;
+    size_t done;  // bytes received of the record
+    double since; // time of the connection (socket_clock)
     char *record;
 };
 
@@ -57,7 +57,7 @@ static void acceptor_drop_oldest(Acceptor *acceptor) {
 }
 
 /* Accepts one pending connection; returns false if there is none. If there are too many callers,
- * the new one replaces the oldest, so that callers that send nothing cannot block others. */
+ * the new caller replaces the oldest, so that callers that send nothing cannot block others. */
 static bool acceptor_accept(Acceptor *acceptor, int most) {
     int socket = socket_accept(acceptor->listener);
     bool full = socket < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
@@ -87,7 +87,7 @@ static void acceptor_wait(const Acceptor *acceptor, double deadline) {
     free(entries);
 }
 
-/* Reads the callers' data. Copies the first full record, returns its caller's socket; -1: none. */
+/* Reads callers' data. Copies the first full record to *record; returns its socket; -1: none. */
 static int acceptor_read(Acceptor *acceptor, void *record) {
     for (int i = acceptor->caller_count - 1; i >= 0; i--) {
         Caller *caller = &acceptor->callers[i];

@@ -12,12 +12,12 @@
 
 enum { RUN_NAMES = 3 };
 
-/* Environment variables of a launcher, in use if `rank`, `size` and any `needs` are set. */
+/* Environment variables of a launcher, used if `rank`, `size` and (unless NULL) `needs` are set. */
 typedef struct Launcher {
     const char *rank, *size, *needs, *local;
     const char *run[RUN_NAMES]; // variables that identify the launch
-    const char *nodes;
-    const char *local_size;
+    const char *nodes;          // number of machines
+    const char *local_size;     // number of ranks on this machine
 } Launcher;
 
 static const Launcher launchers[] = {

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum {
-    MOST_ENVIRONMENT = 1 << 18, // bytes
-    NAP = 1000000,              // nanoseconds
+    MOST_ENVIRONMENT = 1 << 18, // bytes that are read of a process's environment
+    NAP = 1000000,              // nanoseconds between two looks whether a process is dead
     MOST_NAPS = 500,
     EXITING = 4 // kernel's PF_EXITING: the process runs none of its own code any more
 };
@@ -38,7 +38,7 @@ typedef struct Condition {
     unsigned flags;
 } Condition;
 
-/* Returns the condition of a process. State and flags follow its name, which has any characters. */
+/* Returns the condition of a process: state and flags follow the last ')', the end of its name. */
 static Condition condition_of(const char *pid) {
     char about[1024];
     Condition found = {0};

@@ -97,7 +97,7 @@ static void admit(Gathering *g, int socket, const Hello *hello) {
     g->all[hello->rank] = *hello;
 }
 
-/* Removes ranks that died during the rendezvous, so that their places are free again. */
+/* Removes ranks that died during the rendezvous, so that other processes can take their numbers. */
 static void forget_dead(Gathering *g) {
     int dead;
     while ((dead = socket_first_closed(g->meeting.socket, g->launch->size)) >= 0) {

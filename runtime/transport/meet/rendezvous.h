@@ -9,7 +9,7 @@
  *
  * Only this user can read the file. The keys protect against other users' processes, and against
  * the address of an earlier run: a rank without a right answer reads the file again until rank 0
- * has replaced it. If only this machine sees it, the ranks listen on the loopback interface. */
+ * has replaced it. If only this machine sees the file, the ranks listen on the loopback. */
 #pragma once
 
 #include <stdbool.h>
@@ -44,10 +44,10 @@ bool launch_shares(const char *environment, size_t length, int *rank);
 /* These functions find the processes of this run on this machine in /proc, by the launcher's
  * variables in their environments. So they also find processes that have not connected yet. */
 
-/* Returns whether a process is alive, stopped or not. An exiting one, or a zombie, is not. */
+/* Returns whether a process is alive, stopped or not. Exiting processes and zombies are dead. */
 bool peers_process_lives(int process);
 
-/* Writes stopped ranks of this run to `list`: "rank 2 (process 4711)", or "". Returns how many. */
+/* Writes the stopped ranks to `list`: "rank 2 (process 4711)", or "". Returns their number. */
 int peers_stopped(char *list, size_t size);
 
 /* Kills the stopped ranks, and waits until they are dead. */
@@ -61,7 +61,7 @@ typedef struct Meeting {
     uint64_t *node; // by rank: identifier, equal for ranks that share memory
 } Meeting;
 
-/* Waits for all ranks. Ends the program if some do not come within `seconds` (0: no limit). */
+/* Connects every two ranks. Ends the program if some do not come in `seconds` (0: no limit). */
 Meeting rendezvous_meet(const Launch *launch, int seconds);
 
 /* Removes the files of an unfinished rendezvous on this machine. */
@@ -82,7 +82,7 @@ void rendezvous_abandon(void);
  * process or the folder where the ranks meet cannot be created. */
 void local_ranks_start(int count);
 
-/* Stops the thread that watches for ranks that end: from now on the transport notices them. */
+/* Call it when the ranks have met: from now on not a thread but the transport finds ended ranks. */
 void local_ranks_met(void);
 
 /* Waits until the started ranks have ended; kills those that do not end within some seconds. */

@@ -1,4 +1,4 @@
-/* Decides where the rendezvous file is, and whom it is trusted from. */
+/* Decides where the rendezvous file is, and which files are trusted. */
 #include "transport/meet/rendezvous_file.h"
 
 #include "base/files.h"
@@ -23,7 +23,7 @@ enum { FORMAT = 2, PATH_SIZE = 1400, HEAD_SIZE = 32 };
 
 static const char MAGIC[8] = "hetu-at";
 
-/* Marks folders and unfinished files with their maker, "NODE.PROCESS", to see if it is dead. */
+/* Part of the names of folders and unfinished files: NODE.PROCESS of their maker, which may die. */
 #define MARK "%016" PRIx64 ".%d"
 #define SCAN_MARK "%16" SCNx64 ".%d"
 
@@ -32,7 +32,7 @@ static struct {
     pthread_mutex_t lock;   // held to write or remove the file; rendezvous_file_abandon keeps it
     char folder[PATH_SIZE]; // private folder of the file; "": the file is at the user's path
     char file[PATH_SIZE];   // path of the file; "": there is no file
-    dev_t device;           // `device` and `inode` distinguish it from a later file at its path
+    dev_t device;           // `device` and `inode` tell the file from a later one at its path
     ino_t inode;
 } written = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
@@ -55,8 +55,8 @@ static Found find_unopened(const char *path, int error) {
     return S_ISREG(about.st_mode) && about.st_mode & S_IRUSR ? FOUND_NONE : FOUND_OTHER;
 }
 
-/* Reads an open file. Returns 1; 0 if the file has another size; -1 if it cannot be read, such as a
- * file of a network file system that was replaced. */
+/* Reads an open file. Returns 1 for a whole record, 0 if the file has another size, -1 if it cannot
+ * be read, such as a file of a network file system that was replaced. */
 static int read_whole(int file, RendezvousFile *record) {
     char more;
     ssize_t bytes = read(file, record, sizeof *record);
@@ -64,9 +64,8 @@ static int read_whole(int file, RendezvousFile *record) {
     return bytes < 0 || rest < 0 ? -1 : bytes == (ssize_t)sizeof *record && !rest;
 }
 
-/* Reads a file that only this user may write. Does not follow links, and does not block on pipes. A
- * file of this user with a second hard link counts as another user's, who must have made the link.
- */
+/* Reads a file that only this user may access. Follows no link and does not block on pipes. Unless
+ * it is a record, this user's file with a second hard link (by another user) is FOUND_FOREIGN. */
 static Found read_file(const char *path, RendezvousFile *record) {
     struct stat about;
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), whole = 0;
@@ -119,7 +118,7 @@ static const char *const parents[] = {"/dev/shm", "/tmp"};
 
 enum { PARENTS = sizeof parents / sizeof *parents };
 
-/* Writes how the names of this user's private folders begin. */
+/* Writes the beginning of the names of this user's private folders to `head`: "hetu-1000-". */
 static void name_head(char *head, size_t size) { snprintf(head, size, "hetu-%d-", (int)geteuid()); }
 
 /* Writes the path of the rendezvous file in a private folder to `path`. */
@@ -173,7 +172,7 @@ static int write_inside(const char *parent, const char *head, const Launch *laun
 
 /* ---- files of dead processes ---- */
 
-/* Writes the folder of the path that the user chose; returns the name in the folder. */
+/* Writes the folder of the user's path to `folder`; returns the name of the file in it. */
 static const char *split_path(const Launch *launch, char *folder, size_t size) {
     const char *slash = strrchr(launch->path, '/');
     snprintf(folder, size, "%.*s", slash > launch->path ? (int)(slash - launch->path) : 1,
@@ -181,13 +180,13 @@ static const char *split_path(const Launch *launch, char *folder, size_t size) {
     return slash ? slash + 1 : launch->path;
 }
 
-/* Writes the folder and the beginning "NAME+" of private folders beside the path that the user
- * chose. The ranks meet there if another user's file is at the path. */
+/* Writes where private folders beside the user's path NAME are: in `folder`, with names that begin
+ * with `head`, "NAME+". The ranks meet in one if another user's file is at the path. */
 static void split_beside(const Launch *launch, char *folder, char *head, size_t size) {
     snprintf(head, size, "%s+", split_path(launch, folder, size - 1));
 }
 
-/* Removes dead processes' files and folders from the places of this run's rendezvous file. */
+/* Removes dead processes' files and folders where this run's rendezvous file may be. */
 static void clear(const Launch *launch) {
     RendezvousFile found;
     char folder[sizeof launch->path], head[sizeof launch->path + 1];
@@ -227,7 +226,7 @@ bool rendezvous_file_is_local(const Launch *launch) {
     return false;
 }
 
-/* Writes the file to the user's path. Returns false if something of another user is there. */
+/* Writes the file to the user's path. Returns false if it cannot, or another user's is there. */
 static bool write_chosen(const Launch *launch, const RendezvousFile *record) {
     RendezvousFile found;
     Found there = read_file(launch->path, &found);

@@ -6,7 +6,7 @@
  *     a file in a private folder beside that path, PATH+..., if another user's file is at the path
  *     a file in a private folder of random name below /dev/shm or /tmp
  *
- * A file is read only if this user owns it and no other can write it. Links and pipes are not. */
+ * A file is read only if this user owns it and no other may access it; links and pipes never. */
 #pragma once
 
 #include "transport/meet/rendezvous.h"
@@ -14,8 +14,8 @@
 
 typedef struct RendezvousFile {
     char magic[8];
-    int32_t format, size, process;
-    SocketKey ask, answer; // keys that callers and rank 0 present
+    int32_t format, size, process; // version of this struct; number of ranks; rank 0's process
+    SocketKey ask, answer;         // keys: callers present `ask`, rank 0 presents `answer`
     uint64_t node;
     SocketPlace place;
 } RendezvousFile;
@@ -23,10 +23,10 @@ typedef struct RendezvousFile {
 /* Returns whether only this machine sees the file, so that all ranks are on this machine. */
 bool rendezvous_file_is_local(const Launch *launch);
 
-/* Writes the file, perhaps over an earlier run's. Ends the program if anything else is there. */
+/* Writes the file, also over an earlier run's. Ends the program if the path is something else. */
 void rendezvous_file_write(const Launch *launch, const RendezvousFile *record);
 
-/* Returns false if there is no file yet. Ends the program if the path is taken by anything else. */
+/* Reads the file; false: there is none yet. Ends the program if the path is something else. */
 bool rendezvous_file_read(const Launch *launch, RendezvousFile *record);
 
 /* Writes the file again if it was removed, such as by a rank of an earlier run that ends late. */
@@ -35,9 +35,9 @@ void rendezvous_file_keep(const Launch *launch, const RendezvousFile *record);
 /* Removes the file, unless a later run has replaced it. */
 void rendezvous_file_remove(void);
 
-/* Returns whether `mark`, "NODE.PROCESS" in a file's name, is a dead process of this machine. */
+/* Returns whether `mark`, NODE.PROCESS in a file's name, names a dead process of this machine. */
 bool rendezvous_file_of_dead(const char *mark);
 
-/* Removes the file of a process that ends early, and the files of dead processes at the same
- * places. Afterwards no thread of this process writes the file. */
+/* Removes the file before this process ends early, and dead processes' files in the same folders.
+ * Afterwards no thread of this process writes the file. */
 void rendezvous_file_abandon(const Launch *launch);

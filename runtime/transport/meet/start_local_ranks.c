@@ -1,5 +1,5 @@
-/* Starts further ranks of a program that was run without a launcher, their standard output
- * discarded. session/core/start_ranks.c decides whether to. */
+/* Starts further ranks of a program that was run without a launcher, and discards their standard
+ * output. session/core/start_ranks.c decides whether to start ranks. */
 #include "transport/meet/rendezvous.h"
 
 #include "base/c_locale.h"
@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CANNOT_START = 127, PAUSE = 20, PATIENCE = 10000, PATH_ROOM = 4096 }; // times in ms
+enum { CANNOT_START = 127, PAUSE = 20, PATIENCE = 10000, PATH_ROOM = 4096 }; // PAUSE, PATIENCE: ms
 
 static struct {
     int count;      // ranks, this one included; 0: none was started

@@ -8,9 +8,9 @@
 typedef enum HeartbeatKind {
     HEARTBEAT_NONE,    // no message
     HEARTBEAT_GONE,    // the connection is closed
-    HEARTBEAT_BUSY,    // the rank is in no wait
+    HEARTBEAT_BUSY,    // the rank waits for no other rank
     HEARTBEAT_WAITING, // the rank waits for other ranks
-    HEARTBEAT_LATE,    // the rank has waited for HETU_TIMEOUT
+    HEARTBEAT_LATE,    // the rank has waited for longer than HETU_TIMEOUT
     HEARTBEAT_LEAVING, // the session is over
     HEARTBEAT_END      // from rank 0: all ranks end; `text` is the message
 } HeartbeatKind;
@@ -19,7 +19,7 @@ typedef struct Heartbeat {
     int32_t kind;        // HeartbeatKind
     uint32_t signals;    // signal bits (base/signals.h)
     int32_t task, error; // arguments of watchdog_report_failure; error 0: no failure
-    char text[248];
+    char text[248];      // what the rank is doing; HEARTBEAT_END: the message
 } Heartbeat;
 
 /* Connects every rank with rank 0, which accepts later, in heartbeat_hear. All ranks call it. */
@@ -28,8 +28,8 @@ void heartbeat_open(void);
 /* Sends a heartbeat without waiting: on rank 0 to any rank, elsewhere to rank 0. */
 void heartbeat_send(int rank, const Heartbeat *heartbeat);
 
-/* Returns the most important heartbeat of a rank since the last call: an end; else the last one;
- * else GONE if the connection is closed; else NONE. */
+/* Returns a rank's heartbeat since the last call: an END if there was one, else the newest; without
+ * any, one of kind GONE if the connection is closed, else of kind NONE. */
 Heartbeat heartbeat_hear(int rank);
 
 /* Closes the connections in a forked child process. */

@@ -22,16 +22,16 @@
 enum {
     TICKS = 10,                // ticks per second
     TICK = 1000000000 / TICKS, // nanoseconds
-    NAP = 1000000,             // nanoseconds
+    NAP = 1000000,             // nanoseconds between two looks of watchdog_close
     GRACE = 4                  // ticks between a closed connection and the end of all ranks
 };
 
 typedef enum WatchStage {
-    STAGE_NONE,
-    STAGE_START,
-    STAGE_TOGETHER,
-    STAGE_LEAVING,
-    STAGE_OVER
+    STAGE_NONE,     // there is no watch
+    STAGE_START,    // the ranks are meeting
+    STAGE_TOGETHER, // the ranks are connected
+    STAGE_LEAVING,  // this rank needs no other rank any more
+    STAGE_OVER      // the thread ends
 } WatchStage;
 
 /* A failure of a rank at a background task. */
@@ -94,7 +94,7 @@ _Noreturn static void end_all(const char *why) {
 
 static int seconds(int ticks) { return ticks / TICKS; }
 
-/* Ends this rank as ranks have not met in time. First prints which ranks are stopped. */
+/* Ends this rank because the ranks have not met in time. The message names stopped ranks. */
 _Noreturn static void end_start(void) {
     char stopped[512], why[1024];
     if (peers_stopped(stopped, sizeof stopped))
@@ -149,8 +149,7 @@ static void hear(int rank) {
     peer->last = heard;
 }
 
-/* Returns whether a rank has ended, or has had no heartbeat for HETU_TIMEOUT; `why` is the message.
- */
+/* Returns whether a rank has ended or had no heartbeat for HETU_TIMEOUT; `why` gets a message. */
 static bool is_lost(int rank, char *why, size_t size) {
     const Peer *peer = &watch.peers[rank];
     const char *doing = peer->last.text;
@@ -200,7 +199,7 @@ static void look_after(int rank, void (*end)(const char *why)) {
     if (is_lost(rank, why, sizeof why)) end(why);
 }
 
-/* Runs a tick of rank 0. Ranks without a heartbeat get nothing: it would pile up. */
+/* Runs a tick of rank 0. Sends nothing to ranks without a heartbeat: messages would pile up. */
 static void lead(void) {
     int late = watch.peers[0].last.kind == HEARTBEAT_LATE ? 0 : -1;
     for (int rank = 1; rank < watch.peer_count; rank++) {
@@ -252,7 +251,7 @@ static bool ranks_are_meeting(void) {
 }
 
 /* Sleeps for a tick. While the ranks meet, this thread takes the signals that end the process, and
- * first removes the meeting's files. If they met meanwhile, the main thread gets the signal. */
+ * first removes the meeting's files. If the ranks have met, the main thread gets the signal. */
 static void rest(WatchStage stage) {
     const struct timespec one = {.tv_nsec = TICK};
     int ended =
@@ -292,7 +291,7 @@ static void start_thread(void) {
     pthread_detach(thread);
 }
 
-/* ---- failures beside the training ---- */
+/* ---- failures of background tasks ---- */
 
 void watchdog_report_failure(int task, int error) {
     pthread_mutex_lock(&watch.lock);

@@ -42,7 +42,7 @@ void watchdog_report_failure(int task, int error);
 /* On rank 0: returns the error of a rank that failed at a task, and sets *rank; 0: none. */
 int watchdog_failure_of(int task, int *rank);
 
-/* Waits a moment after another rank was found dead: the watch can print which died first. */
+/* Waits a moment after a rank was found dead, so that the watch can print which died first. */
 void watchdog_wait_for_cause(void);
 
 /* Ends the watch in a forked child process, which is not a rank. */

@@ -383,9 +383,9 @@ typedef struct Tournament {
 
 /* Runs a tournament of searches and returns the best search. Searches begin with faster or with
  * more efficient allotments and anneal with equal work. The best ones continue from where they are,
- * with more work each and cooler. Half of them give the mean end of devices more weight, which is
+ * with more work each and cooler. Half of the searches weigh the mean end of devices more, which is
  * better where devices have many pieces each, and worse where they have few. Every second search
- * gives states that fit nowhere more weight. */
+ * gives layers' states for which no device has memory more weight (penalty). */
 static Search *hold(Arena *arena, const Tournament *t) {
     enum { PLAYERS = 12, STARTS = 6, ROUNDS = 3, MORE = 8 };
     static const int LEFT[ROUNDS] = {PLAYERS, 4, 2};
