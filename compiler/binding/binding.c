@@ -204,7 +204,7 @@ int bind_factor(const BindCall *call, int bound) {
     return factor;
 }
 
-/* Sets the extents of the rule's factors. */
+/* Sets call->size from the extents of the bound factors; -1: unknown or unused. */
 static void bind_sizes(BindCall *call) {
     int64_t *size = call->size;
     for (int f = 0; f < call->factor_count; f++) {

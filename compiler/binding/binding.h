@@ -103,5 +103,5 @@ int bind_rank(const BindCall *call, const BindTensor *tensor, int *unknown);
 int bind_bound(const BindCall *call, int factor, int member, int k);
 int bind_factor(const BindCall *call, int bound);
 
-/* Writes the shape `asked`, with -1 replaced. Returns false unless it has `elements` elements. */
+/* Writes `asked`, with one -1 replaced, to `extent`; false unless this has `elements` elements. */
 bool bind_shape(const int64_t *asked, int rank, int64_t elements, int64_t *extent);

@@ -450,7 +450,7 @@ static bool whole_hosts(Reader *reader, const Cluster *cluster, const bool *mark
     return true;
 }
 
-/* Returns the host of all marked devices; host_count when they are on several hosts. */
+/* Returns the host of all marked devices; host_count: they are on several; -1: none is marked. */
 static int only_host(const Cluster *cluster, const bool *marked) {
     int host = -1;
     for (int d = 0; d < cluster->device_count; d++)

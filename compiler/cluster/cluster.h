@@ -82,7 +82,7 @@ typedef struct DeviceClass {
     Curve row_bandwidth;                // the same for rows of ROW_BYTES that are not contiguous
     Curve page_bandwidth;               // the same for rows of PAGE_ROW_BYTES, each on another page
     double combined[2][CLUSTER_DTYPES]; // sums, maxima: elements a second by ht_dtype; 0: unknown
-    Curve products[CLUSTER_DTYPES];     // by ht_dtype: operations a second of products, by size
+    Curve products[CLUSTER_DTYPES];     // by ht_dtype: operations a second, by their number
 } DeviceClass;
 
 typedef struct ClusterDevice {
@@ -135,9 +135,9 @@ int cluster_missing(const Cluster *cluster, const Layout *layout);
 /* Returns the link between two devices; assumes shared memory when the cluster is NULL. */
 Link cluster_link(const Cluster *cluster, int a, int b);
 
+enum { LINK_LOCAL, LINK_REMOTE, LINK_PAIRS };
 /* Return the kind of the link between two devices (LINK_LOCAL, LINK_REMOTE, or LINK_PAIRS + index
  * of `pairs`), and the number of kinds. */
-enum { LINK_LOCAL, LINK_REMOTE, LINK_PAIRS };
 int cluster_link_kind(const Cluster *cluster, int a, int b);
 int cluster_link_kinds(const Cluster *cluster);
 

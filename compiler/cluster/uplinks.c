@@ -11,7 +11,7 @@ static bool has_uplink(const Uplinks *uplinks, int device, int uplink) {
     return false;
 }
 
-/* Writes to `directions` those of device `of`'s uplinks that `other` lacks; returns how many. */
+/* Writes the directions, in or out, of uplinks of `of` that `other` lacks; returns how many. */
 static int add_passed(const Uplinks *uplinks, int of, int other, bool into, int *directions) {
     int count = 0;
     for (int i = uplinks->first[of]; i < uplinks->first[of + 1]; i++) {

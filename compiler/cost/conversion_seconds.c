@@ -13,7 +13,7 @@ typedef struct Moved {
     double combining; // seconds of additions and maxima
 } Moved;
 
-/* Returns the traffic of a move's source (`from`) or target; rows count as a cache line or more. */
+/* Returns the traffic of a move's source (`from`) or target; each row is at least a cache line. */
 static Moved moved_side(const ht_move *move, bool from, size_t element) {
     double rows = 1, bytes = (double)element;
     int inner = move->rank - 1;

@@ -94,8 +94,8 @@ typedef struct RoleMemory {
 /* Returns the memory of a device with `slots` slots (device_slots). Requires pass memory. */
 RoleMemory role_memory(Module *module, const Role *role, int slots);
 
-/* Calls `take` with the memory of each device that has a role in the program. */
 typedef void MemoryTaker(void *context, int device, const RoleMemory *memory);
+/* Calls `take` with the memory of each device that has a role in the program. */
 void devices_memory_each(Module *module, MemoryTaker *take, void *context);
 
 /* The bytes that a device keeps of a value, or of the scratch of the conversion that makes it. */
@@ -154,8 +154,8 @@ typedef struct RoleCost {
     const DeviceClass *class; // class of the role's first device; NULL: not known
     RoleMemory memory;
     int row_count;
-    CostRow *rows; // in the program's order
-    double operations, bytes, received, seconds;
+    CostRow *rows;                               // in the program's order
+    double operations, bytes, received, seconds; // sums over the rows; `received`: of conversions
 } RoleCost;
 
 typedef struct CostReport {

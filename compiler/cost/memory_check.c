@@ -158,7 +158,7 @@ static MemoryKind kind_of(const Op *op, const Value *value, const Parameter *con
     return op->section == SECTION_FORWARD ? MEMORY_ACTIVATIONS : MEMORY_TEMPORARIES;
 }
 
-/* Adds the contents of an area during an operator, once for each slot. */
+/* Adds the contents of an area during operator `at`, and the area's gaps, once for each slot. */
 static void add_area(Count *count, const MemoryArea *area, int at,
                      const Parameter *const *gradient) {
     const Module *module = area->module;

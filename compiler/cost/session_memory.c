@@ -19,7 +19,7 @@ static const Parameter *shared_from(const Unit *unit, int at, const Parameter *p
     return NULL;
 }
 
-/* Subtracts from `bytes`, by device, the parameters of module `at` that an earlier one keeps. */
+/* Subtracts from `bytes`, by device, the parameters of module `at` that an earlier module keeps. */
 static void share_parameters(const Unit *unit, int at, int64_t *bytes) {
     Module *module = unit->modules.at[at];
     for (int p = 0; p < module->params.count; p++) {

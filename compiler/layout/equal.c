@@ -50,7 +50,7 @@ static bool same_elements(Arena *arena, const CommonView *view, const Holding *a
     return true;
 }
 
-/* Returns whether a holding's devices, replica, contribution equal those of others' `number`. */
+/* Returns whether a holding has the devices, replica, contribution of others->list.at[number]. */
 static bool same_devices(const Holding *holding, const Holdings *others, int number) {
     const Holding *other = &others->list.at[number];
     if (holding->devices.count != other->devices.count || holding->replica != other->replica ||

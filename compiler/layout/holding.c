@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* Returns, by index of `devices`, the least device of its replica (`partial`: and contribution). */
+/* Returns, by index of `devices`, the least device of the replica (`partial`: and contribution). */
 static const int *smallest_devices(Arena *arena, const Region *regions, const int *devices,
                                    int count, bool partial) {
     int *smallest = arena_array(arena, int, count), **names = arena_array(arena, int *, count);

@@ -51,7 +51,7 @@ typedef struct State {
     int column;             // column in the layout's text, from 0, for carets
 } State;
 
-/* A subgroup: devices and states in order, the last fastest; counts multiply to device_count. */
+/* A subgroup. Its last state varies fastest; the states' counts multiply to device_count. */
 typedef struct Group {
     int device_count, state_count;
     const int *devices;
@@ -103,9 +103,9 @@ typedef struct Region {
 
 #define LAYOUT_MOST_WEIGHT ((int64_t)1 << 40)
 
+#define LAYOUT_MOST_DENOMINATOR ((int64_t)1 << 62)
 /* Returns the denominator of the fractions where weights (NULL: `count` equal ones) cut; a zigzag
  * cut has twice that. Denominators of nested cuts multiply, up to LAYOUT_MOST_DENOMINATOR. */
-#define LAYOUT_MOST_DENOMINATOR ((int64_t)1 << 62)
 int64_t layout_denominator(const int64_t *weights, int count);
 
 /* Reads a layout in device numbers from the tokens, up to `close`, which stays the current token;

@@ -202,7 +202,7 @@ static void parse_view(Parser *parser, Layout *layout) {
     layout->view_dim = dims.at;
 }
 
-/* Reads the kind of the top, and a split's dimension. Returns whether the layout has a top. */
+/* Reads the top's kind, and a split's dimension and `inner`. Returns false if there is no top. */
 static bool parse_top(Parser *parser, Layout *layout) {
     static const TopKind tops[] = {[STATE_SPLIT] = TOP_SPLIT,
                                    [STATE_DUP] = TOP_DUP,
@@ -353,8 +353,8 @@ typedef struct Denominators {
     int64_t group, most, second;
 } Denominators;
 
-/* Sets found->group to the product of the denominators of a subgroup's states that cut `dim`.
- * Returns false if the product is too large; `diag` NULL: reports no error. */
+/* Sets found->group to the product of the denominators of a subgroup's states that cut `dim`, and
+ * updates `most` and `second`. Returns false if it is too large; `diag` NULL: reports no error. */
 static bool check_group_weights(Diag *diag, Position at, const Group *group, int dim,
                                 Denominators *found) {
     found->group = 1;

@@ -243,7 +243,7 @@ static void add_range(Arena *arena, Ranges *ranges, Interval part, int64_t n) {
     if (range.lo < range.hi) array_push(arena, ranges, range);
 }
 
-/* Returns the index of a place among the edges. */
+/* Returns the index of the first edge at or behind a place. */
 static int find_edge(const Maker *maker, Fraction place) {
     int low = 0, high = maker->edge_count - 1;
     while (low < high) {

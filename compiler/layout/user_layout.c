@@ -62,7 +62,7 @@ static bool mixes_reductions(const UserLayout *before, const UserLayoutState *st
     return false;
 }
 
-/* Reads a state's target: dup, sum, max, or the name or number of a dimension. */
+/* Reads a state's target (dup, sum, max, or a dimension's name or number) and `:`; else false. */
 static bool parse_target(Tokens *tokens, UserLayoutState *state) {
     char *end;
     const char *word = tokens->token->text;

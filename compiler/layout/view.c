@@ -6,7 +6,7 @@
 
 typedef Array(Range) Ranges;
 
-/* ---- the view ---- */
+/* ---- the common view of two layouts ---- */
 
 /* Returns the end of the factors [*first, end) of dimension `dim` in a layout's view. */
 static int view_factors(const Layout *layout, int dim, int *first) {
@@ -211,7 +211,7 @@ BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding)
                      ranges.at};
 }
 
-/* ---- storage ---- */
+/* ---- offsets and strides in the storage of a holding ---- */
 
 /* Converts an element's coordinates in the common view to those in a layout's view (`own`). */
 static void own_place(const CommonView *view, const Layout *layout, const int64_t *place,

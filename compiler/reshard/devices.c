@@ -33,7 +33,7 @@ void sort_devices(int *devices, int count) {
     if (left < 0) qsort(devices, (size_t)count, sizeof *devices, compare_ints);
 }
 
-/* ---- positions ---- */
+/* ---- positions of devices in a list ---- */
 
 Index *index_create(PlanBuilder *planner) {
     Index *index = arena_new(planner->arena, Index);
@@ -61,7 +61,7 @@ int index_find(const Index *index, int device) {
     return slot >= 0 && index->stamp[slot] == index->list ? index->place[slot] : -1;
 }
 
-/* ---- groups ---- */
+/* ---- components of connected sets ---- */
 
 int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin) {
     int *order = arena_array(arena, int, count), *next = arena_array(arena, int, keys + 1);
@@ -102,7 +102,7 @@ typedef struct Joining {
     int count; // number of components so far
 } Joining;
 
-/* Numbers the components of sets of one kind, and counts the devices of each. */
+/* Writes the component of each set of one kind to `component`; counts its devices in `size`. */
 static void number_sets(const Plan *plan, const Devices *sets, int set_count, Joining *joining,
                         int *component) {
     int *joined = joining->joined, *number = joining->number;
@@ -150,7 +150,7 @@ static int number_classes(const Devices *sets, int set_count, const int *compone
     return classes;
 }
 
-/* Marks components that have a set of < COLLECTIVE_MANY devices. Returns the number of others. */
+/* Marks components with a set of < COLLECTIVE_MANY devices as small. Returns how many are not. */
 static int find_large(const Devices *sets, int set_count, const int *component, int count,
                       bool *small) {
     int large = count;

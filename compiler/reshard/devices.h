@@ -6,13 +6,13 @@
 /* Returns the concatenation of two lists. */
 Devices devices_joined(Arena *arena, const Devices *a, const Devices *b);
 
-/* Returns a list without one device. */
+/* Returns a copy of a list without one device. */
 Devices devices_without(Arena *arena, const Devices *devices, int device);
 
 /* Sorts device numbers, ascending; fast if few are out of place. */
 void sort_devices(int *devices, int count);
 
-/* ---- positions ---- */
+/* ---- positions of devices in a list ---- */
 
 /* An index from devices to their positions in a list. Clearing it takes constant time. */
 typedef struct Index {
@@ -35,7 +35,7 @@ void index_devices(Index *index, const Devices *devices);
 /* Returns a device's position; -1 when it is not in the list. */
 int index_find(const Index *index, int device);
 
-/* ---- groups ---- */
+/* ---- components of connected sets ---- */
 
 /* Returns whether a collective may have exactly these devices. */
 bool may_collect(const PlanBuilder *planner, const Devices *devices);

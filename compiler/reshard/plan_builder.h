@@ -43,7 +43,7 @@ void push_result(PlanBuilder *planner, Transfers *list, Segment segment, int hol
 
 /* ---- steps (steps.c) ---- */
 
-/* Appends an empty step. */
+/* Appends an empty step to the current stage. Returns it; it moves when another step is added. */
 Step *add_step(PlanBuilder *planner, ht_verb verb);
 
 /* Appends a collective over `group`; `parts` are by position in the group. An all-gather or

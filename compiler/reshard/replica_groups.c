@@ -51,8 +51,8 @@ static int group_count(const Folding *folding) {
     return side_of(folding, 0)->group_count + side_of(folding, 1)->group_count;
 }
 
-/* Returns the first state of a subgroup that cuts a dimension; -1 if there is none, or a state with
- * weights cuts the dimension. Writes the number of states that cut the dimension to *count. */
+/* Returns the first state of a subgroup that cuts a dimension; -1 if there is none, or if this
+ * state has weights. Writes the number of states that cut the dimension to *count. */
 static int first_cut(const Group *group, int dim, int *count) {
     int first = -1;
     *count = 0;
@@ -101,8 +101,8 @@ static bool find_split(const Folding *folding, int dim, Cut *cut) {
     return n > 0 && cut->parts > 1;
 }
 
-/* Makes a cut of the `dup` states `from` and `to` of the sides' only subgroups. Returns false if
- * they are no `dup` states, or their counts have no common divisor. */
+/* Makes a cut of states `from` and `to` of the sides' only subgroups. Returns false if one of these
+ * states is not `dup`, or if their counts have no common divisor above 1. */
 static bool find_pair(const Folding *folding, int from, int to, Cut *cut) {
     const State *a = &group_at(folding, 0)->states[from], *b = &group_at(folding, 1)->states[to];
     if (a->kind != STATE_DUP || b->kind != STATE_DUP) return false;
@@ -115,7 +115,7 @@ static bool find_pair(const Folding *folding, int from, int to, Cut *cut) {
     return cut->parts > 1;
 }
 
-/* ---- one cut ---- */
+/* ---- splitting along one cut ---- */
 
 /* Returns the part of a cut that contains a position of a subgroup. */
 static int part_of(const Group *group, int state, int parts, int position) {
@@ -251,7 +251,7 @@ static void fold(Folding *folding, const Cut *cut) {
     number_members(folding->arena, replica_groups, 1);
 }
 
-/* ---- all ---- */
+/* ---- replica groups of conversions ---- */
 
 /* Extends the range of device numbers by the devices of a layout. */
 static void cover(ReplicaGroups *replica_groups, const int *devices, int count) {

@@ -1,5 +1,5 @@
 /* The planner of conversions: turns conversions into buckets and tasks, and these into the steps of
- * a plan. order/flat_or_hierarchical.c takes the cheaper of two plans. reshard.h lists all files.
+ * a plan. order/flat_or_hierarchical.c takes the cheapest of several. reshard.h lists all files.
  *
  *     sums to copies: all-reduce (reduce/all_reduce.c); to pieces: reduce-scatter
  *     (reduce/reduce_scatter.c); pieces to copies: all-gather (copy/all_gather.c); to other

@@ -50,9 +50,9 @@ typedef struct Conversion {
     const Layout *from, *to;
 } Conversion;
 
+enum { RESHARD_MOST_CELLS = 1 << 28 };
 /* Returns whether the layouts cut the tensor into at most RESHARD_MOST_CELLS cells
  * (intersection/intersection.h), so that its conversion can be planned. */
-enum { RESHARD_MOST_CELLS = 1 << 28 };
 bool conversion_plannable(const Conversion *conversion);
 
 /* Returns the cheapest plan found for a tensor. `cluster` NULL: one host with equal links. */

@@ -30,6 +30,6 @@ Bounds bounds_hull(Bounds a, Bounds b);
 Bounds bounds_sum(Bounds a, Bounds b);
 Bounds bounds_negative(Bounds a);
 
-/* Returns the range of an expression; `leaf` returns the range of each non-number leaf. */
 typedef Bounds BoundsLeaf(const Expr *leaf, void *context);
+/* Returns the range of an expression; `leaf` returns the range of each non-number leaf. */
 Bounds bounds_of(const Expr *expr, BoundsLeaf *leaf, void *context);

@@ -146,7 +146,7 @@ static bool unknown_element(RuleDraft *draft) {
                         tokens->token->text, names);
 }
 
-/* Reads the element type after the colon of the clause `dtype`. */
+/* Reads the type after the colon of clause `dtype`; only `of_operand` may it be `integer`. */
 static bool parse_element(RuleDraft *draft, Element *element, bool of_operand) {
     Tokens *tokens = &draft->tokens;
     const char *name = tokens->token->text;

@@ -72,7 +72,7 @@ static const Expr *of_call(Arena *arena, const Expr *call, const char *text, boo
     return wide ? widen(arena, expr, &with) : expr;
 }
 
-/* ---- parts ---- */
+/* ---- simplified sums and products, and integer arithmetic ---- */
 
 static bool is_zero(const Expr *expr) { return expr->kind == EXPR_NUMBER && expr->number == 0; }
 static const Expr *zero(Arena *arena) { return expr_number(arena, 0, NULL); }

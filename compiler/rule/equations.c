@@ -60,7 +60,7 @@ typedef struct Planning {
     uint32_t *reads;     // plan->reads, writable
 } Planning;
 
-/* Notes that `loop` computes an expression, and the local values in the expression. */
+/* Records what `loop` does to compute an expression: the operands read, the values computed. */
 static void note_loop(Planning *planning, const Expr *expr, int loop) {
     const Rule *rule = planning->rule;
     if (expr->kind == EXPR_ACCESS && is_along(rule, planning->plan, &rule->operands[expr->index]))

@@ -29,7 +29,7 @@ typedef struct EquationStep {
 } EquationStep;
 
 typedef struct EquationPlan {
-    bool rows;
+    bool rows;         // some factor goes along rows
     const bool *inner; // by factor: the factor goes along rows
     int loop_count;
     const EquationStep *step; // the steps, by equation

@@ -60,7 +60,7 @@ typedef void ExprLeaf(Text *out, const Expr *leaf, void *context);
 void expr_print(Text *out, const Expr *expr, ExprLeaf *leaf, void *context);
 
 /* Evaluates an integer expression over arguments and sizes to *value. `size` has an entry for each
- * factor; -1: unknown. Returns false after an unknown size, a division by zero or an overflow. */
+ * factor; -1: unknown. Returns false for an unknown size, undefined operation, call or fraction. */
 bool expr_integer(const Expr *expr, const Attr *attrs, const int64_t *size, int64_t *value);
 
 /* Applies an operator of two operands to numbers, as C does with doubles; fmod for %. */
@@ -74,8 +74,8 @@ bool expr_mentions(const Expr *expr, ExprKind kind, int index);
 /* Returns the expression with every part that equals `pattern` replaced by `with`. */
 const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with);
 
-/* Returns the expression with each leaf replaced by `leaf`; simplifies negations. */
 typedef const Expr *ExprLeafMap(const Expr *leaf, void *context);
+/* Returns the expression with each leaf replaced by `leaf`; simplifies negations. */
 const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void *context);
 
 /* Makes an expression of one to three arguments without simplifying it; the others are NULL. */
@@ -98,7 +98,7 @@ typedef struct ExprTerm {
 /* Writes the first `most` terms of a body, left to right. Returns the number of all terms. */
 int expr_terms(const Expr *body, ExprTerm *terms, int most);
 
-/* Returns the number of arithmetic operations, selections and calls in an expression. */
+/* Returns the number of operators, selections (a ? b : c) and calls in an expression. */
 int expr_operations(const Expr *expr);
 
 /* A term that is a product of two operands, perhaps with a number or an argument, in any order. */
@@ -125,7 +125,7 @@ typedef struct ExprOperator {
 } ExprOperator;
 extern const ExprOperator expr_operators[];
 
+typedef const Expr *ExprPrimary(Tokens *tokens, void *context);
 /* Reads an expression; NULL after an error. `primary` reads leaves that begin with `?`, with a name
  * that no bracket follows, or with `size`; it returns NULL after it reported an error. */
-typedef const Expr *ExprPrimary(Tokens *tokens, void *context);
 const Expr *expr_parse(Tokens *tokens, ExprPrimary *primary, void *context);

@@ -72,7 +72,7 @@ RuleForm rule_form(const Rule *rule) {
     return !contracted ? RULE_MAP : is_product(rule) ? RULE_PRODUCT : RULE_REDUCTION;
 }
 
-/* ---- maps of a few forms ---- */
+/* ---- copies, sums, and linearity ---- */
 
 /* Returns whether an expression is an operand with the result's indices, one factor a dimension. */
 static bool is_operand_in_place(const Rule *rule, const Expr *expr) {

@@ -33,7 +33,7 @@ static int *done_of(const Maker *maker, SchedulePhase part, int visit) {
     return &maker->done[part * maker->graph->visit_count + visit];
 }
 
-/* ---- orders ---- */
+/* ---- the fixed order of a stage's pairs ---- */
 
 /* Writes a stage's pairs to `order`: a group of stage_count micro-batches passes the stage's first
  * visit, then its next. So the first micro-batch of a group is back at the stage when the last one
@@ -158,8 +158,8 @@ static bool last_ready(const Maker *maker, const StageState *stage, SchedulePhas
     return false;
 }
 
-/* Chooses a row that can run. Priorities in zero_bubble: backward, forward, weight gradients; in
- * the other kinds: weight gradients, backward, forward. Returns false when no row can run. */
+/* Chooses a row that can run, forward only within the limits unless `force`; false: none. Prefers
+ * backward, forward, weight gradients in zero_bubble, else weight gradients, backward, forward. */
 static bool choose_eagerly(const Maker *maker, const StageState *stage, bool force,
                            ScheduleRow *row) {
     bool lazy = maker->kind == SCHEDULE_ZERO_BUBBLE, trains = maker->graph->trains;

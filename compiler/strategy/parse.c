@@ -149,7 +149,7 @@ static bool parse_schedule(StrategyParser *parser, Position at) {
     return false;
 }
 
-/* ---- the frame ---- */
+/* ---- strategies and their statements ---- */
 
 bool strategy_shape_value(StrategyParser *parser, void *to) {
     Tokens *tokens = parser->tokens;

@@ -24,7 +24,7 @@ Intern *intern_create(Arena *arena) {
     return table;
 }
 
-/* Returns the FNV-1a hash over words of 8 bytes, zero-padded, with the upper half folded in. */
+/* Returns a hash like FNV-1a of the size and of words of 8 bytes, zero-padded. */
 static uint64_t hash_of(const unsigned char *bytes, size_t size) {
     uint64_t hash = 14695981039346656037u ^ size;
     for (size_t i = 0; i < size; i += 8) {

@@ -64,8 +64,8 @@ static bool computes(Module *module, const Role *role, const Op *op) {
            role_runs(module, role, op);
 }
 
-/* Sets by_layer to the seconds that all devices compute together as if all were of one class, and
- * returns their sum; operations if the class is NULL; NAN if the class lacks a rate. */
+/* Sets by_layer to the seconds that all devices compute together as if all were of one class (NULL:
+ * operations), and work->weights. Returns the sum over layers; NAN if the class lacks a rate. */
 static double sum_work(const Reader *reader, const DeviceClass *class, double *by_layer) {
     double sum = 0, weights = 0;
     memset(by_layer, 0, sizeof *by_layer * (size_t)reader->layers.count);
@@ -136,7 +136,7 @@ static void weigh_parameters(const Reader *reader) {
 
 /* ---- batch, dimensions and hosts ---- */
 
-/* Finds the rows of the batch: the first dimension of the first input that has any. */
+/* Sets the batch's rows and name, by the first input that has dimensions, and the row unit. */
 static void find_batch(Reader *reader) {
     ModelWork *work = reader->work;
     work->unit = reader->module->templates->row_unit > 1 ? reader->module->templates->row_unit : 1;

@@ -148,7 +148,7 @@ LayoutModel *candidate_same_groups(Arena *arena, const LayoutModel *now, const d
 
 /* ---- weights ---- */
 
-/* Returns the mesh axis that cuts the batch; -1: there is none. */
+/* Returns the index of the first mesh axis that cuts the batch and nothing else; -1: none. */
 static int axis_of_rows(const LayoutModel *laid, const ModelStage *stage) {
     for (int a = 0; a < stage->mesh.count; a++)
         if (stage->mesh.at[a].count > 1 &&

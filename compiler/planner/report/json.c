@@ -85,7 +85,7 @@ static json_t *json_visits(Arena *arena, const Module *module, const PipelineGro
     return visits;
 }
 
-/* ---- groups ---- */
+/* ---- groups of pipelines ---- */
 
 static json_t *json_span(Span span) { return json_pack("[f,f]", span.begin, span.end); }
 

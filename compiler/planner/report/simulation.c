@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- groups ---- */
+/* ---- groups of pipelines ---- */
 
 /* Returns whether the devices of two pipelines of one template have the same classes. */
 static bool same_classes(const Module *module, const Pipeline *a, const Pipeline *b) {

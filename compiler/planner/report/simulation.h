@@ -21,11 +21,11 @@ typedef struct TimelineRow {
     const int *devices;
     double *times;       // seconds by phase and visit, as times_of_stage returns them
     Span before, update; // the parts of the step before the table and after it
-    double busy;
+    double busy;         // seconds that the stage runs phases, without messages and reductions
 } TimelineRow;
 
 typedef struct PipelineGroup {
-    int body, first_stage; // -1 and STAGE_ALL where the batch runs as a whole
+    int body, first_stage; // template and its first stage; -1, STAGE_ALL: the batch runs as a whole
     int64_t microbatches, rows;
     Array(int) runs; // indices of module->templates->runs
     StageGraph graph;
@@ -68,7 +68,7 @@ typedef struct ConversionRow {
     const Plan *plan;           // the plan of its last conversion
     int64_t runs;               // number of runs of all conversions of the row in a step
     int64_t bytes;              // bytes that all devices receive in a step
-    int64_t received;           // the most bytes that one device receives
+    int64_t received;           // the most bytes that one device receives, summed over the runs
     double seconds;             // seconds of all runs
     Array(const char *) scopes; // by conversion; NULL: it has no scope
 } ConversionRow;

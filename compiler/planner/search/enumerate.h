@@ -33,6 +33,6 @@ CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *
 
 typedef Array(Choice) ChoiceList;
 
-/* Adds these strategies to the list; adds none for one class, or for more than GROUPS_MOST. */
+/* Adds the strategies for several classes; adds none for one class, or more than GROUPS_MOST. */
 void heterogeneous_add(Arena *arena, Profile *profile, const Correction *correction,
                        ChoiceList *list);

@@ -71,7 +71,7 @@ static Running start(const EvaluationContext *context, const Evaluation *trial, 
     return (Running){process, ends[0], number};
 }
 
-/* Appends a process's output to `out`; empties `out` if it failed. Returns whether it has ended. */
+/* Appends output to `out`; empties `out` if the process failed. Returns whether it has ended. */
 static bool take(Running *running, Text *out) {
     char bytes[1 << 14];
     int status = 0;
@@ -133,7 +133,7 @@ typedef struct Judging {
     Verdict *verdict;
 } Judging;
 
-/* Records the device that lacks most bytes, or, without memory limits, has the highest peak. */
+/* Records the highest peak, and the device that lacks most bytes (without limits: the fullest). */
 static void note_memory(void *context, int device, const RoleMemory *memory) {
     const Judging *judging = context;
     Verdict *verdict = judging->verdict;

@@ -114,7 +114,7 @@ static void add_class_pipelines(Mixer *mixer) {
     }
 }
 
-/* ---- weights ---- */
+/* ---- one stage of several classes, with weights along an axis ---- */
 
 /* Sets `weight` to small integers nearly in the ratio of the rates. */
 static void weights_of(const double *rate, int count, int *weight) {

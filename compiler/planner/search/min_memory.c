@@ -39,8 +39,8 @@ static OptimisticBound optimistic_bound_learn(Search *search) {
     return bound;
 }
 
-/* Returns the least need (ratio of needed to allowed memory) that a candidate may have. Its `need`
- * must come from closed forms without a correction. */
+/* Returns the least need (ratio of needed to allowed memory) that a candidate may have;
+ * candidate->need must come from closed forms without a correction. */
 static double optimistic_bound_of(const OptimisticBound *bound, const Candidate *candidate) {
     double least = bound->least[kind_of(candidate)];
     return candidate->need * (isinf(least) ? bound->lowest : least);

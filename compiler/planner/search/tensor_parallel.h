@@ -26,6 +26,6 @@ int splits_find(Arena *arena, const EvaluationContext *context, SplitList lists[
 int splits_find_thrifty(Arena *arena, const EvaluationContext *context, int zero, SplitList *lists,
                         int most);
 
-/* Returns the lists with one dimension more or less; an added one is placed as in splits_find. */
 typedef Array(const SplitList *) SplitListArray;
+/* Returns the lists with one dimension more or less; an added one is placed as in splits_find. */
 SplitListArray splits_near(Arena *arena, const SearchModel *model, const SplitList *list);

@@ -18,7 +18,7 @@ typedef struct Arena Arena;
 typedef struct Cluster Cluster;
 
 typedef struct Change {
-    double at;
+    double at;        // seconds from the start of the first step
     bool computing;   // true: the rate of computing; false: that of links
     double rate;      // factor of the cluster file's rate
     int kind;         // kind of link; -1: all kinds

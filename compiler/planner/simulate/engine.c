@@ -86,7 +86,7 @@ static double rate_now(const Engine *engine, int resource) {
     return engine->fair.rate[resource] / (both ? engine->problem->overlap[own->device] : 1);
 }
 
-/* Changes the speed of a task and its place in the heap. */
+/* Changes the speed of a task and its place in the heap, and calls observe. */
 static void set_speed(void *state, int task, double speed) {
     Engine *engine = state;
     TaskRun *run = &engine->runs[task];

@@ -32,9 +32,9 @@ typedef struct EngineTask {
 } EngineTask;
 
 typedef struct EngineResource {
-    double rate; // above 0
-    int device;  // the device that owns it; -1: no device, and no overlap slows it down
-    bool computes;
+    double rate;   // above 0
+    int device;    // the device that owns it; -1: no device, and no overlap slows it down
+    bool computes; // true: a processor; false: one direction of a port or uplink
 } EngineResource;
 
 typedef struct EngineChange {

@@ -119,7 +119,7 @@ static Sharing sharing_of(MaxMin *fair, int resource) {
     return set;
 }
 
-/* ---- filling ---- */
+/* ---- progressive filling ---- */
 
 /* Subtracts a task's use at its final speed from the rates left of its resources. */
 static void freeze(MaxMin *fair, int task, double speed) {

@@ -1,5 +1,5 @@
 /* Max-min fair speeds of tasks that share resources. After a change, speeds are recomputed only for
- * tasks that are connected with it, directly or through other tasks' resources. */
+ * tasks that are connected with what changed, directly or through other tasks' resources. */
 #pragma once
 
 #include "planner/simulate/engine.h"
@@ -20,17 +20,17 @@ typedef struct MaxMinUsers {
 
 typedef struct MaxMin {
     const EngineProblem *problem;
-    double *rate;       // by resource
-    double *speed;      // by task; 0: it uses nothing at present
-    MaxMinUsers *users; // by resource
-    MaxMinUser *user;
+    double *rate;            // by resource
+    double *speed;           // by task; 0: it uses nothing at present
+    MaxMinUsers *users;      // by resource
+    MaxMinUser *user;        // each task has an entry for each of its uses, from first_use on
     double *share;           // by entry of `user`: the share of its task, at speed 1
     int *first_use;          // by task: its first entry of `user`
     int *of_device, *device; // the resources of device d: device[of_device[d]] up to, not with,
                              // device[of_device[d + 1]]
     int *disturbed, disturbed_count;
-    int *tasks, *resources; // scratch: the tasks and resources of one connected set
-    int *seen_task, *seen_resource, turn;
+    int *tasks, *resources;               // scratch: the tasks and resources of one connected set
+    int *seen_task, *seen_resource, turn; // scratch: the last search that met each; this search
     double *left, *weight; // scratch by resource: rate left; sum of the shares of growing tasks
 } MaxMin;
 

@@ -31,11 +31,11 @@ typedef struct EdgeScript {
 typedef struct Scripts {
     Arena *arena;
     Symmetry *fold;
-    const bool *marked;        // by operator: an item ends after it
-    const StageGraph *graphs;  // by run
-    const Script ***parts;     // by run, then by phase and visit
-    const EdgeScript ***edges; // by run, then by edge, forward ones first
-    const Script *whole[PHASES];
+    const bool *marked;          // by operator: an item ends after it
+    const StageGraph *graphs;    // by run
+    const Script ***parts;       // by run, then by phase and visit
+    const EdgeScript ***edges;   // by run, then by edge, forward ones first
+    const Script *whole[PHASES]; // by phase
     const char *unknown; // message with the rate that the cluster file lacks; NULL: none is missing
 } Scripts;
 

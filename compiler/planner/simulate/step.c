@@ -371,7 +371,7 @@ static void find_sums(Builder *builder) {
     }
 }
 
-/* Returns, by operator, whether it makes a contribution to a gradient reduction. */
+/* Returns, by operator, whether the operator makes a contribution to a gradient reduction. */
 static const bool *marked_makers(const Builder *builder) {
     bool *marked = arena_array(builder->arena, bool, builder->module->ops.count);
     for (int i = 0; i < builder->module->ops.count; i++) marked[i] = builder->made_by[i].count > 0;

@@ -314,7 +314,7 @@ static void make_actors(Symmetry *fold, const Colours *colours) {
     }
 }
 
-/* Sets, by run, the first run with the same actors. Runs that share an actor share all actors. */
+/* Sets fold->stands[r] to the first run with the actors of run r. Runs share all actors or none. */
 static void find_stands(Symmetry *fold) {
     const Module *module = fold->module;
     fold->stands = arena_array(fold->arena, int, module->templates->runs.count + 1);

@@ -26,12 +26,12 @@ typedef struct Actor {
     const Role *role;
     const DeviceClass *class;
     const PipelineRun *run; // NULL: the batch runs as a whole
-    int stage;              // its number in the run
+    int stage;              // number of the stage in the run
 } Actor;
 
 /* A transfer between actors. Its uses are of the engine's resources (symmetry_computing,
- * symmetry_port, symmetry_uplink). Of an uplink it uses the share of all transfers that it stands
- * for and that pass the uplink. */
+ * symmetry_port, symmetry_uplink). Of an uplink it uses the sum of the shares of all device
+ * transfers that it stands for and that pass the uplink. */
 typedef struct ActorTransfer {
     const SimulatedTransfer *transfer; // one of the device transfers that it stands for
     int actor_count, use_count;

@@ -193,7 +193,7 @@ static Round round_create(Arena *arena, const Cluster *cluster, const Plan *plan
     return round;
 }
 
-/* ---- seconds ---- */
+/* ---- seconds of a transfer ---- */
 
 /* Returns the busy seconds of a slot's ports in one direction. */
 static double slot_seconds(const Round *round, int slot, int way) {

@@ -17,14 +17,14 @@ typedef struct Cluster Cluster;
 typedef struct Plan Plan;
 
 typedef struct TransferPort {
-    int member; // index in the transfer's members
-    int port;   // 2 * kind of the link, plus 1 where it receives
-    double share;
+    int member;   // index in the transfer's members
+    int port;     // 2 * kind of the link, plus 1 where it receives
+    double share; // as EngineUse.share
 } TransferPort;
 
 typedef struct TransferUplink {
     int direction; // of cluster/uplinks.h
-    double share;
+    double share;  // as EngineUse.share
 } TransferUplink;
 
 typedef struct SimulatedTransfer {

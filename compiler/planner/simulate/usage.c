@@ -9,7 +9,7 @@
 
 /* A task of an actor that takes time: its span and whether it computes. */
 typedef struct Busy {
-    double begin, end;
+    double begin, end; // seconds
     bool computes;
 } Busy;
 typedef Array(Busy) BusyList;

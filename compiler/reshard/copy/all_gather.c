@@ -3,22 +3,22 @@
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
 
-/* A holder of a transfer, and the receivers that it serves. */
+/* A holder of a transfer, and the receivers to which the holder sends. */
 typedef struct SenderGroup {
     int transfer;
-    int serving;     // number of holders of the transfer that serve a receiver
+    int serving;     // number of the transfer's holders that have receivers
     Devices devices; // the holder, then its receivers
     bool served;     // a collective serves the receivers
 } SenderGroup;
 
 typedef Array(SenderGroup) SenderGroups;
 
-/* The state of gathering. Replica i has device i of each source holding: together all elements. */
+/* The state of gathering. Replica i is device i of each source holding; it has all elements. */
 typedef struct Gathering {
     PlanBuilder *planner;
     const Transfers *transfers; // ordered by bucket
     int *replicas;  // in the current bucket, by slot: the device's replica; -1: no elements
-    Index *holders; // index from replicas (as slots) to the holders of a transfer
+    Index *holders; // replica i, given as the device of slot i: its holder's index in the transfer
     Index *members; // index of the devices of a component
     SenderGroups groups;
 } Gathering;
@@ -58,14 +58,14 @@ static void index_replicas(Gathering *gathering, const Transfer *transfer) {
     }
 }
 
-/* Returns the index of the holder in a device's replica; -1: none. */
+/* Returns the index, among the indexed holders, of the one in the device's replica; -1: none. */
 static int holder_of_replica(const Gathering *gathering, int device) {
     const Plan *plan = gathering->planner->plan;
     int replica = gathering->replicas[plan_slot(plan, device)];
     return replica < 0 ? -1 : index_find(gathering->holders, plan->devices[replica]);
 }
 
-/* Assigns each receiver of a transfer to its replica's holder; if there is none, round robin. */
+/* Appends transfer g's groups: receivers go to their replica's holder, else to holders in turn. */
 static void add_groups(Gathering *gathering, int g) {
     Arena *arena = gathering->planner->arena;
     const Transfer *transfer = &gathering->transfers->at[g];
@@ -103,8 +103,8 @@ static bool suits_senders(const Gathering *gathering, const int *order, int coun
     return true;
 }
 
-/* Appends one collective for a component, and returns whether that is possible. A transfer from one
- * device to a single receiver is left to a message. */
+/* Appends one collective for a component; returns false if none suits. A single sender gets none
+ * if it has one receiver, or if `broadcasts` is not set. */
 static bool add_gather(Gathering *gathering, const Components *components, int c,
                        const int *senders, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
@@ -145,7 +145,7 @@ static void add_rest(PlanBuilder *planner, const Transfer *transfer, const Sende
     array_push(planner->arena, rest, left);
 }
 
-/* Appends collectives for components where possible; each collective serves a whole component. */
+/* Appends a collective for each component that suits one, and marks the groups that it serves. */
 static void gather_components(Gathering *gathering, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
     int count = gathering->groups.count, *buckets = arena_array(planner->arena, int, count),

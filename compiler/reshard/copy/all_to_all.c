@@ -40,7 +40,7 @@ static Devices mutual_devices(PlanBuilder *planner, const Messages *messages, co
     return devices;
 }
 
-/* Returns the sender and receiver of each message. */
+/* Returns, by message, a list of two devices: its sender and its receiver. */
 static Devices *message_ends(PlanBuilder *planner, const Messages *messages) {
     Devices *sets = arena_array(planner->arena, Devices, messages->count);
     int *ends = arena_array(planner->arena, int, 2 * messages->count);

@@ -19,17 +19,17 @@ typedef struct Route {
 
 typedef Array(Route) Routes;
 
-/* Appends all-gathers, and if set broadcasts, for transfers in closed groups. Returns the rest. */
+/* Appends all-gathers and, if `broadcasts`, broadcasts in closed groups; returns the rest. */
 Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts);
 
 /* Adds the routes of transfers, and the jobs that choose their senders. Divides transfers so finely
- * that their loads fit below the load cap. */
+ * that their loads fit below the load cap of `cap` bytes. */
 void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, Routes *routes,
                 Jobs *jobs);
 
 /* Appends the steps that bring the transfers to their receivers. */
 void routes_send(PlanBuilder *planner, const Routes *routes, const Jobs *jobs);
 
-/* Ends an exchange: makes its messages, and turns messages among three or more devices that all
- * send to each other into all-to-alls. */
+/* Makes the messages of step `exchange`. Unless the plan must have messages only, turns those among
+ * three or more devices that all send to each other into all-to-alls. */
 void end_exchange(PlanBuilder *planner, int exchange);

@@ -65,14 +65,14 @@ void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, R
     }
 }
 
-/* The exchanges of transfers: the current one, and the transfers of later ones. */
+/* The exchange that is being made, and the transfers of later exchanges. */
 typedef struct Rounds {
     PlanBuilder *planner;
-    int step;
-    Array(Transfers) later; // by delay (in exchanges): transfers to send
+    int step;               // index of the current exchange in plan->steps
+    Array(Transfers) later; // by delay: transfers to send `delay` + 1 exchanges after the first
 } Rounds;
 
-/* Registers a segment that a receiver passes on to others, `delay` exchanges later. */
+/* Registers that `device` passes a segment on to `receivers`, `delay` + 1 exchanges from now. */
 static void pass_on(Rounds *rounds, int delay, Segment segment, int device, Devices receivers) {
     Arena *arena = rounds->planner->arena;
     Transfer transfer = {.segment = segment, .receivers = receivers};

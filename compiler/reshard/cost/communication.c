@@ -95,7 +95,7 @@ static double collective_seconds(const Plan *plan, const Step *step) {
     return verb_seconds(step->verb, step->group.count, step_bytes(plan, step), &link);
 }
 
-/* Adds, by slot, the seconds in which a device sends, and receives, its messages of a step. */
+/* Adds to `sending` and `receiving`, by slot, the seconds of the messages of a step. */
 static void add_messages(const Plan *plan, const Step *step, double *sending, double *receiving) {
     for (int i = 0; i < step->messages.count; i++) {
         const Message *message = &step->messages.at[i];

@@ -24,7 +24,7 @@ double price_steps(PlanBuilder *planner);
 
 typedef struct Resources Resources;
 
-/* Returns the processors of a plan's devices, all free. The plan must have its steps and loads. */
+/* Returns a plan's processors, all free. The plan must have its steps, `received` and `sent`. */
 Resources *resources_create(PlanBuilder *planner);
 
 /* Runs the simultaneous steps [from, to) once their processors are free; `seconds` is their time by

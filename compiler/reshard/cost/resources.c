@@ -21,7 +21,7 @@ static void clear(const Resources *resources, double *entries) {
     memset(entries, 0, sizeof *entries * (size_t)resources->plan->device_count);
 }
 
-/* Returns the largest sum of entries over the devices of a processor. */
+/* Returns the largest sum of entries over a processor's devices; leaves all sums in `sums`. */
 static double busiest_seat(const Resources *resources, const double *entries) {
     double *sums = resources->sums, busiest = 0;
     clear(resources, sums);
@@ -35,7 +35,7 @@ static double busiest_seat(const Resources *resources, const double *entries) {
 
 /* ---- measurements ---- */
 
-/* Returns the ratio of measured seconds to seconds by latency and bandwidth at a size. */
+/* Returns measured seconds / verb_seconds of `bytes`, which are clamped to the measured sizes. */
 static double point_correction(const Measured *measured, const Link *link, double bytes) {
     double least = measured->seconds.at[0].size,
            most = measured->seconds.at[measured->seconds.count - 1].size;
@@ -226,7 +226,7 @@ typedef struct Exchanging {
     const Measured *both, *send;           // on two processors: both directions, one direction
 } Exchanging;
 
-/* Finds a link's measurements of messages. Returns whether all four exist. */
+/* Writes a link's measurements of messages to *found. Returns whether all four exist. */
 static bool find_exchanging(const Link *link, Exchanging *found) {
     *found =
         (Exchanging){link_in_turn(link, HT_EXCHANGE, false), link_in_turn(link, HT_EXCHANGE, true),
@@ -310,8 +310,8 @@ static double exchange_seconds(const Resources *resources, int from, int to,
 
 /* ---- collectives ---- */
 
-/* Returns the largest number of devices of collectives on one processor, weighted by bytes. The
- * first device of a broadcast and the last device of a reduce are not counted. */
+/* Returns the largest number of devices of collectives on one processor; each counts by the ratio
+ * of its bytes to `bytes`. A broadcast's first and a reduce's last device are not counted. */
 static double most_sharing(const Resources *resources, int from, int to, double bytes) {
     const Plan *plan = resources->plan;
     clear(resources, resources->received);

@@ -9,8 +9,8 @@ typedef struct Copier {
     Intern *lists;
 } Copier;
 
-/* Returns the slot of a list's copy; it contains NULL if the list is not copied yet. Lists are
- * identified by address, so shared lists stay shared. */
+/* Returns where the pointer to a list's copy is stored; the pointer is NULL before the list is
+ * copied. Lists are identified by address and count, so shared lists stay shared. */
 static void **copy_of(const Copier *copier, const void *list, int count) {
     struct {
         const void *list;
@@ -19,7 +19,7 @@ static void **copy_of(const Copier *copier, const void *list, int count) {
     return intern_slot(copier->lists, &key, sizeof key);
 }
 
-/* Returns the one copy of a list of `size` bytes, and makes the copy at the first call. */
+/* Returns the only copy of a list of `size` bytes, made at the first call; NULL: an empty list. */
 static void *copy_once(const Copier *copier, const void *list, int count, size_t size) {
     void **copy = list && count ? copy_of(copier, list, count) : NULL;
     if (copy && !*copy) *copy = arena_copy(copier->arena, list, size);

@@ -28,8 +28,8 @@ static void mark_moved(Plan *plan, const Segments *segments, bool reduced) {
     }
 }
 
-/* Finds the buckets that can be converted in place: all-reduces alone move their data, in one step
- * or through scratch, and each device stores its target where it stores its source. */
+/* Sets `in_place` and `nothing` of buckets and plan. A bucket is in place if only all-reduces, or
+ * moves through scratch, move its data, and each device stores target and source alike. */
 static void find_in_place(Plan *plan) {
     for (int s = 0; s < plan->buckets.count; s++)
         plan->buckets.at[s].in_place = plan->buckets.at[s].nothing = true;

@@ -33,7 +33,7 @@ void devices_by_host(Hosts *hosts, const Devices *devices, Devices *lists);
  * on the host comes first; not rotated if no device has such a rank. */
 Devices rotate_to_rank(Hosts *hosts, const Devices *devices, int rank);
 
-/* Appends a segment's transfer from `holder`, which has the final value, to other `targets`. */
+/* Appends the transfer of a segment's final value from `holder` to the other `targets`. */
 void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder,
                  const Devices *targets);
 
@@ -47,7 +47,7 @@ void tier_reductions(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *cros
 void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossing,
                     Transfers *local);
 
-/* Returns transfers whose receivers get values from holders on their own host, if there are any. */
+/* Returns the transfers, split so that receivers on a holder's host get the value from there. */
 Transfers near_transfers(PlanBuilder *planner, const Transfers *transfers);
 
 /* Divisions: each host divides a value in its own way; all borders together cut finest slices. */

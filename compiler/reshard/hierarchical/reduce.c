@@ -159,7 +159,7 @@ static Devices *bringing_devices(const Tier *tier) {
     return bringing;
 }
 
-/* Returns a host's division of the value among its contributing targets; if none, among all. */
+/* Returns a host's division of the value among its targets that contribute, else among all. */
 static Division wanting_division(const Tier *tier, int host, const Devices *bringing) {
     Division division = {.host = host};
     for (int i = 0; i < bringing->count; i++)
@@ -173,8 +173,8 @@ static Division wanting_division(const Tier *tier, int host, const Devices *brin
     return division;
 }
 
-/* Returns the device on which a host reduces a slice. That is the device of the host's division if
- * it contributes, else a contributing device with the same or the next rank. */
+/* Returns the device on which a host reduces a slice: the slice's device by the host's division (by
+ * the first division if the host has none), or a contributing device of the same or next rank. */
 static int reducing_device(const Tier *tier, const Divisions *divisions, int host,
                            const Devices *bringing) {
     int wanting = slice_device(&divisions->at[0]);

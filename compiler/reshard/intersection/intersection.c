@@ -15,7 +15,7 @@ struct Entry {
     Entry *next;
 };
 
-/* Sets overlap->cuts[f] to the places of cuts along factor `f`, ascending, without repetition. */
+/* Sets overlap->cuts[f] to the cuts along factor `f`, ends included, ascending, each once. */
 static void collect_cuts(Arena *arena, Overlap *overlap, BoxList *const *boxes, int f) {
     Array(int64_t) cuts = {0};
     array_push(arena, &cuts, 0);
@@ -127,8 +127,8 @@ static void make_bundles(Arena *arena, Overlap *overlap, Entry *const *from, Ent
     }
 }
 
-/* Makes the common view, the holdings, their boxes and the grid. Returns the number of cells, or
- * any number above RESHARD_MOST_CELLS if there are more. */
+/* Makes the common view, the holdings, their boxes and the grid. Returns the number of cells (any
+ * number above RESHARD_MOST_CELLS if there are more), 0 if no device holds an element. */
 static int64_t make_grid(Arena *arena, Shape shape, const Layout *const *layouts, Overlap *overlap,
                          BoxList **boxes) {
     int64_t cells = 1;

@@ -22,8 +22,8 @@ typedef struct Bundle {
 
 typedef struct Overlap {
     CommonView view;
-    int cut_count[VIEW_MAX_RANK]; // by factor of the view: the number of cuts, ends included
-    const int64_t *cuts[VIEW_MAX_RANK];
+    int cut_count[VIEW_MAX_RANK];       // by factor of the view: the number of cuts, ends included
+    const int64_t *cuts[VIEW_MAX_RANK]; // by factor: indices of elements, ascending
     Holdings side[2];
     Array(Bundle) bundles; // ordered by their first cells
 } Overlap;
@@ -31,7 +31,7 @@ typedef struct Overlap {
 /* Returns the overlap of two checked layouts of a tensor of `shape`. */
 const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const Layout *to);
 
-/* Sets a cell's first element and extents in the common view. Returns its number of elements. */
+/* Writes a cell's first element and extents, by factor of the view. Returns the cell's volume. */
 int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t *extents);
 
 /* Returns whether a device holds a bundle on both sides, with equal offsets, strides and volume. */

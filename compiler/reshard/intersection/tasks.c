@@ -6,8 +6,8 @@
 
 /* The contributions of one replica to a bundle, with their holders. */
 typedef struct Replica {
-    int name;
-    Array(int) partial; // numbers of its contributions
+    int name;           // Holding.replica
+    Array(int) partial; // its contributions, each given as Holding.partial
     bool ascending;     // the numbers are ascending
     Array(Devices) holders;
 } Replica;
@@ -99,8 +99,8 @@ static void set_sources(Task *task, const Replica *replica) {
     task->sources = replica->holders.at;
 }
 
-/* Returns the target contribution to which a source contribution is added: the one with the fewest
- * devices that lack the source contribution. */
+/* Returns the index of the target contribution to which a source contribution is added: the one
+ * with the fewest devices that lack the source contribution. */
 static int receiving_contribution(const Devices *holders, const Replica *target) {
     int best = 0, least = INT32_MAX;
     for (int q = 0; q < target->holders.count; q++) {
@@ -240,7 +240,7 @@ static bool has_far_holders(const Hosts *hosts, const Task *task) {
     return false;
 }
 
-/* Removes the holders of each contribution that are on hosts without targets, unless all are.
+/* Removes from each contribution the holders on hosts without targets, unless none would be left.
  * `near` has, by host, 1 + the last task with a target on the host. */
 static void keep_near(Hosts *hosts, int t, int *near) {
     Task *task = &hosts->planner->plan->tasks.at[t];

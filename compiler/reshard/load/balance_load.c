@@ -104,7 +104,7 @@ static void share_out(const Job *part, Worker *workers, int64_t level) {
     }
 }
 
-/* Divides a job again, given the other loads. */
+/* Divides a job anew, given the loads of other work: sets job->units, and updates `load`. */
 static void divide(PlanBuilder *planner, Job *job, int64_t cap, int64_t *load, Worker *workers) {
     int count = job->devices.count, others = count - job->first;
     for (int i = 0; i < count; i++) {

@@ -36,10 +36,10 @@ int64_t load_cap(const Plan *plan, int64_t total);
 /* Returns the most elements of a segment that need not be divided further under a cap. */
 int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap);
 
-/* Divides the jobs so that, as far as possible, no load exceeds the cap, and loads above it are
+enum { FEW_SWEEPS = 4, MANY_SWEEPS = 64 };
+/* Divides the jobs so that, as far as possible, no load exceeds `cap` bytes, and loads above it are
  * even. `load` has, by slot, the bytes of other work; the jobs' bytes are added. After the first
  * division there are at most `sweeps` sweeps of improvements. */
-enum { FEW_SWEEPS = 4, MANY_SWEEPS = 64 };
 void balance_jobs(PlanBuilder *planner, Jobs *jobs, int64_t cap, int sweeps, int64_t *load);
 
 /* ---- trees along which values are passed on, or contributions combined, in several rounds ---- */

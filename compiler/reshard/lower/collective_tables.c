@@ -75,7 +75,7 @@ static bool one_buffer(Blocks *blocks) {
     return true;
 }
 
-/* Returns whether an all-gather can receive into the blocks: if equally long, contiguous ones. */
+/* Returns whether an all-gather can receive into the blocks: equally long ones must be adjacent. */
 static bool in_order(const Blocks *blocks) {
     bool even = true, follow = true;
     for (int i = 1; i < blocks->count; i++) {
@@ -126,7 +126,7 @@ static void broadcast_sides(Lowering *lowering, const Step *step, int position, 
 
 /* ---- all-to-all ---- */
 
-/* Returns the messages to or from all members, in the group's order; NULL: there is none. */
+/* Returns, by position in the group, the message from (`received`) or to the member; NULL: none. */
 static const Message **messages_of(Lowering *lowering, const Step *step,
                                    const StepPlace *step_place, bool received) {
     const Plan *plan = lowering->plan;

@@ -54,8 +54,8 @@ typedef struct Moves {
     MoveList copies, combines;
 } Moves;
 
-/* Reduces contributions in the order of their numbers. In each range that a fixed set of
- * contributions covers, copies the first one, and combines the others with the copy. */
+/* Appends the moves that reduce contributions to `to`, in the order of their numbers: in each range
+ * that a fixed set of contributions covers, a copy of the first one, and combines of the others. */
 static void reduce(Lowering *lowering, const SentContributions *contributions,
                    const Segment *target, Where to, Moves *moves) {
     int64_t element = task_element(lowering->plan, target->task);

@@ -15,7 +15,7 @@
 
 /* A step in which a device takes part. */
 typedef struct StepPlace {
-    int step, position;    // position in the group, -1: not in the group; 0: there is none
+    int step, position;    // position in the step's group; -1: not in it; 0: the step has no group
     Array(int) messages;   // indices of the messages that the device sends or receives, ascending
     Array(int) reductions; // indices of the device's reductions
 } StepPlace;
@@ -100,12 +100,12 @@ bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_
 ht_block send_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 ht_block pack_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 
-/* Return the block of segments to receive: in storage if they are contiguous there, else in
- * scratch. Append the moves that copy segments from scratch to storage. */
+/* receive_block returns the block in which segments arrive: storage if they are contiguous in it,
+ * else scratch. unpack_block appends the moves from scratch, at an offset in bytes, to storage. */
 ht_block receive_block(Lowering *lowering, const Segments *segments, MoveList *unpack);
 void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack);
 
-/* Returns a block of scratch. */
+/* Returns a block of scratch (offset and size in bytes), counted in the step's elements. */
 ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
 
 /* Return the plan's only copy of a list of moves or blocks, so that equal lists share memory. */
@@ -127,7 +127,7 @@ void lower_collective(Lowering *lowering, const Step *step, const StepPlace *ste
  * where results are stored, or unpack them from scratch to these places. */
 typedef enum Way { WAY_PACK, WAY_FIND, WAY_UNPACK } Way;
 
-/* Returns the parts of all devices in a step, in turn; valid until the next step is lowered. */
+/* Returns the parts of all devices in a step, in the group's order, as one list of the plan. */
 const Segments *shared_parts(Lowering *lowering, const Step *step);
 
 /* Returns the shared list of moves of segments from an offset of scratch on; a new list is empty.

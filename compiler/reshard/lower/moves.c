@@ -85,7 +85,7 @@ static int64_t cell_place(const MovePart *part, const Where *where, const Cell *
     return where->offset / part->bucket->element + begin;
 }
 
-/* Moves elements [lo, hi) of a cell that begins at `begin`, perhaps negative, of packed space. */
+/* Appends moves of elements [lo, hi) of a cell; packed, element 0 is, or would be, at `begin`. */
 static void move_cell(const MovePart *part, const Cell *cell, int64_t lo, int64_t hi,
                       int64_t begin) {
     int rank = part->bucket->overlap->view.rank;
@@ -111,7 +111,7 @@ static void move_cell(const MovePart *part, const Cell *cell, int64_t lo, int64_
     }
 }
 
-/* Moves the elements [lo, hi) of one tensor's part of a bundle, at `begin` of the packed space. */
+/* Appends moves of elements [lo, hi) of a bundle in one tensor; packed, element 0 is at `begin`. */
 static void move_bundle(const MovePart *part, const Bundle *bundle, int64_t lo, int64_t hi,
                         int64_t begin) {
     Cell cell;

@@ -5,9 +5,9 @@
 
 typedef struct SharedParts {
     Segments all;
-    bool stored;  // no part is kept in scratch
-    bool sent[2]; // by Side: some part is sent from the storage of that side
-    Array(int) buckets;
+    bool stored;        // no part is kept in scratch
+    bool sent[2];       // by Side: some part is sent from the storage of that side
+    Array(int) buckets; // numbers of the parts' buckets, each once
 } SharedParts;
 
 /* Appends a segment, or extends the last segment if the new one continues it. */

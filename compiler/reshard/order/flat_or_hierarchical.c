@@ -126,7 +126,7 @@ static const int *count_peers(Arena *arena, const Plan *plan) {
     return most;
 }
 
-/* Marks overloaded devices so that collectives avoid them. Returns false if there are none. */
+/* Marks overloaded devices of at most MOST_PEERS peers in `avoid`; returns false if none exists. */
 static bool avoid_overloaded(Choice *choice, const Attempt *attempt) {
     bool found = false;
     const int *peers = count_peers(choice->planner->arena, &attempt->plan);
@@ -175,7 +175,7 @@ static void try_collectives(Choice *choice) {
     }
 }
 
-/* Returns whether messages are tried in place of an attempt's collectives across hosts. */
+/* Returns whether messages are tried, too: no collective has more than MOST_ACROSS devices. */
 static bool may_message(const Attempt *attempt) {
     for (int s = 0; s < attempt->plan.steps.count; s++)
         if (attempt->plan.steps.at[s].group.count > MOST_ACROSS) return false;

@@ -76,7 +76,7 @@ static void add_one_tier(PlanBuilder *planner) {
     add_stage(planner, &tasks, true);
 }
 
-/* Adds steps of hierarchical plans: reductions in, then across hosts; transfers across, then in. */
+/* Adds hierarchical steps: reductions inside hosts, then across; transfers across, then inside. */
 static void add_two_tiers(PlanBuilder *planner) {
     Hosts *hosts = hosts_of(planner);
     Tasks tasks = reducing_tasks(planner), local = {0}, crossing = {0}, none = {0};

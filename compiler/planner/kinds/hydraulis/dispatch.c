@@ -114,7 +114,7 @@ static void put(Dispatcher *dispatcher, const Class *class, int at, double weigh
     bins[at] = bin;
 }
 
-/* Adds sequence `i` to the bin that ends earliest with it. Returns its end; INFINITY: no room. */
+/* Adds sequence `i` where a bin then ends earliest. Returns that end in ms; INFINITY: no room. */
 static double put_best(Dispatcher *dispatcher, const Batch *batch, int i) {
     Class *best = NULL;
     int best_bin = 0;

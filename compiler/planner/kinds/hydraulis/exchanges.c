@@ -48,7 +48,7 @@ static void move_to(const SequenceExchanges *moves, int sequence, int pipeline, 
     put(moves, sequence, 1);
 }
 
-/* Returns a pipeline's ms: (heaviest micro-batch + c) (pp - 1 + v) for v that are not empty. */
+/* Returns a pipeline's ms: (heaviest + c) (pp - 1 + v), where v micro-batches are not empty. */
 static double time_of(const SequenceExchanges *moves, int pipeline) {
     const Scheme *scheme = scheme_of(moves, pipeline);
     double heaviest = 0;

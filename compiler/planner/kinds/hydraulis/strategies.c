@@ -129,7 +129,7 @@ static void mutate(Search *search, Strategy *strategy) {
     fill(search, strategy);
 }
 
-/* Returns the time of a batch under a strategy; INFINITY when it is certainly not below `most`. */
+/* Returns a batch's ms under a strategy; INFINITY: it does not fit, or is hardly below `most`. */
 static double time_below(Search *search, const Strategy *strategy, int batch, double most) {
     const double slack = 0.97;
     const Batch *of = &search->batches[batch];
@@ -157,7 +157,7 @@ static Candidate *search_batch(Search *search, int batch, double part) {
     return best;
 }
 
-/* ---- sets ---- */
+/* ---- sets of strategies ---- */
 
 typedef struct Set {
     int count;

@@ -166,7 +166,7 @@ static void add_interval(Bound *bound, Program *program, const Interval *interva
     }
 }
 
-/* Returns a linear program whose cost is minus the most micro-batches that can finish in a time. */
+/* Returns a linear (or integer) program whose cost is minus the most micro-batches in `time`. */
 static Program *write_program(Bound *bound, double time, bool integers) {
     Program *program = program_create();
     bound->pipelines = program_row(program, bound->malleus->pipelines, bound->malleus->pipelines);

@@ -24,7 +24,7 @@ static void sort_stages(MalleusStage *stages, int count) {
         }
 }
 
-/* ---- positions ---- */
+/* ---- positions of stages, and the layers that stages hold ---- */
 
 static int room_at(const Malleus *malleus, const MalleusStage *stage, int count, int place,
                    int wanted) {
@@ -129,8 +129,8 @@ static int make_room(const Malleus *malleus, const MalleusStage *stages, int cou
 
 /* ---- layers ---- */
 
-/* Gives each stage one layer, and all others to the fastest stages with room. Returns the sum of
- * the stages' times. There must be room for all layers. */
+/* Gives each stage one layer, and all other layers to the fastest stages with memory for them.
+ * Returns the sum of the stages' times. There must be memory for all layers. */
 static double fill(const Malleus *malleus, MalleusStage *stages, int count, const Room *room) {
     int left = malleus->layers - count;
     double sum = 0;
@@ -187,7 +187,7 @@ static double slowest(const MalleusStage *stages, int count) {
     return most;
 }
 
-/* Returns the least sum of stage times: one layer in each stage, all others in the fastest. */
+/* Returns the least sum of stage times: one layer in each stage, the rest in the fastest. */
 static double least_sum(const Malleus *malleus, const MalleusStage *stages, int count) {
     double sum = stages[0].rate * (malleus->layers - count);
     for (int i = 0; i < count; i++) sum += stages[i].rate;

@@ -68,7 +68,7 @@ double malleus_rate(const Malleus *malleus, int node, int first, int size);
 /* Sets the trades of a pipeline of these stages; sorts the stages by rate. */
 void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pipeline *pipeline);
 
-/* Orders stages and gives them layers for the least (microbatches - 1) most + sum; returns it. */
+/* Orders and fills stages for the least (microbatches - 1) most + sum, and returns that time. */
 double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count, int microbatches);
 
 /* Returns the least time in which `count` pipelines finish all micro-batches; each gets at least

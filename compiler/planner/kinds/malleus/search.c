@@ -86,7 +86,7 @@ static void weigh(const Search *search, State *state) {
         isinf(state->time) ? search->penalty * (1 + lacking) : state->time + weight * smooth;
 }
 
-/* ---- the beginning ---- */
+/* ---- the first state ---- */
 
 /* Appends the paper's groups of a node to `grouping`: those with the largest sum of speeds 1 / y,
  * found from the fastest device on. Each halving of a group multiplies its speed by 0.8, because

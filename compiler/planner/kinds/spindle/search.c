@@ -338,7 +338,7 @@ static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights 
     return s;
 }
 
-/* Sorts the players of a tournament, the best first; equal players keep their order. */
+/* Sorts the searches of a tournament, the best first; equal searches keep their order. */
 static void best_first(Search **player, int count) {
     for (int i = 1; i < count; i++)
         for (int k = i; k > 0 && player[k]->best_ms < player[k - 1]->best_ms; k--) {
@@ -348,12 +348,12 @@ static void best_first(Search **player, int count) {
         }
 }
 
-/* The part of a tournament's round that one core does. */
+/* The part of a tournament's round that one thread does. */
 typedef struct Round {
     Search **player;
-    int first, count; // every second player, from number `first` on
+    int first, count; // every second search of `count`, from number `first` on
     double hot, cold;
-    int64_t work; // work of each player
+    int64_t work; // work of each search
 } Round;
 
 static void *play(void *argument) {
@@ -363,7 +363,7 @@ static void *play(void *argument) {
     return NULL;
 }
 
-/* Plays a round on two cores, where there are two. */
+/* Anneals the searches of a round on two threads; on one if no other thread can be created. */
 static void round_play(Round round) {
     Round beside = round;
     beside.first = 1;
@@ -381,11 +381,11 @@ typedef struct Tournament {
     uint64_t seed;
 } Tournament;
 
-/* Holds a tournament and returns the winner. Players begin with faster or with more efficient
- * allotments and anneal with equal work. The best ones continue from where they are, with more work
- * each and cooler. Half of the players weigh the mean time at which devices end more, which is
- * better where devices have many pieces each, and worse where they have few. Every second player
- * weighs the layers' states for which no device has memory more (penalty). */
+/* Runs a tournament of searches and returns the best search. Searches begin with faster or with
+ * more efficient allotments and anneal with equal work. The best ones continue from where they are,
+ * with more work each and cooler. Half of the searches weigh the mean end of devices more, which is
+ * better where devices have many pieces each, and worse where they have few. Every second search
+ * gives layers' states for which no device has memory more weight (penalty). */
 static Search *hold(Arena *arena, const Tournament *t) {
     enum { PLAYERS = 12, STARTS = 6, ROUNDS = 3, MORE = 8 };
     static const int LEFT[ROUNDS] = {PLAYERS, 4, 2};
@@ -431,7 +431,7 @@ static SpindlePlan *better_plan(Arena *arena, SpindlePlan *plan, const Tournamen
  * a third of all work before it when that is more. More work never finds a worse plan, since the
  * search begins with the same tournaments. Below the usual work there is one tournament. */
 static SpindlePlan *find_plan(Arena *arena, Tournament all, int64_t usual) {
-    enum { PLAYERS = 16 }; // limit of the players of a tournament
+    enum { PLAYERS = 16 }; // limit of the searches of a tournament
     const double part = 1.0 / 3, slack = 1 + 1e-9;
     double work = (double)all.work, own = fmin(work, (double)usual), done = 0;
     SpindlePlan *plan = NULL;
