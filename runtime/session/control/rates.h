@@ -42,8 +42,8 @@ typedef struct Rates {
 Rates *rates_create(int ranks, double change);
 void rates_destroy(Rates *rates);
 
-/* Notes a switch to the strategy of `image`, planned for the rates `planned`. `work` may be NULL;
- * it has each rank's work under the first strategy (0: idle), then under this one. */
+/* Notes a switch to the strategy of `image`, planned for the rates `planned`. `work`, or
+ * NULL, has 2 * count entries: by rank under the first strategy (0: idle), then under this one. */
 void rates_go(Rates *rates, int image, const double *planned, const double *work);
 
 /* Updates the rates from the reports of a step. Returns false while healthy times are unknown. */

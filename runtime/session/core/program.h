@@ -9,8 +9,8 @@
 
 /* ---- the schedule of a step ---- */
 
-/* Runs a pipeline schedule on this rank: its rows (one part for one micro-batch) in order, and the
- * start and end of each transfer. */
+/* Runs the rows of a pipeline schedule (a row is one part for one micro-batch) in order on a rank.
+ * Begins and ends transfers between rows. */
 
 typedef struct Schedule Schedule;
 

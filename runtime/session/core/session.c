@@ -298,7 +298,7 @@ static Named find_named(const ht_program *program, const char *name) {
     return named;
 }
 
-/* Returns the command that brings a named value to rank 0. */
+/* Returns the command that brings a named value to rank 0. Ends the program if it has none. */
 static Command fetching(const ht_program *program, const Named *named) {
     const Program *own = session_image_program(program);
     if (named->kind == NAMED_PARAM)

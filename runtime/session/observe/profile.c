@@ -227,7 +227,7 @@ static int compare_rows(const void *a, const void *b) {
 
 /* ---- tables ---- */
 
-/* Prints the rate, and the share of the seconds that the machine would need at its limit. */
+/* Prints amount / seconds, and `least`, the seconds at the machine's limit, as percentage. */
 static void print_rate(double amount, double seconds, double least) {
     if (amount <= 0 || seconds <= 0) fprintf(stderr, "  %12s  %6s", "-", "-");
     else if (least > 0)
