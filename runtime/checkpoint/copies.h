@@ -36,8 +36,8 @@ typedef struct CopyFile {
 char *copy_header(const CopyFile *file);
 char *copy_range(const CopyFile *file);
 
-/* Opens and maps the file for a head's range and turn, and reserves its bytes. Creates the folder
- * if it is missing. Returns 0, or an errno. */
+/* Opens and maps the file for head->range and head->number % COPY_TURNS, and reserves its bytes.
+ * Creates the folder if it is missing. Returns 0, or an errno. */
 int copy_open(const char *folder, const CopyHead *head, CopyFile *file);
 
 /* copy_begin marks a file invalid and writes its head. copy_end, once header and range are written,

@@ -93,7 +93,8 @@ static int write_sums(const WritingPlan *plan, const char *path) {
     return error;
 }
 
-/* Writes this rank's range. Returns ABANDONED if another rank has failed and removed the file. */
+/* Writes this rank's range and checksums, and rank 0's header. Returns 0, an errno, or ABANDONED if
+ * another rank has failed and removed the file. */
 static int write_range(const WritingPlan *plan, const char *path) {
     int file = file_open_made(path);
     if (file < 0) return errno == ENOENT || errno == ENOTDIR ? ABANDONED : errno;
@@ -272,7 +273,7 @@ static void remove_failed(const WritingPlan *plan, const char *part, int error) 
     }
 }
 
-/* Writes this rank's part in the open folder. Returns the value of Writing.error. */
+/* Writes this rank's part; rank 0 completes the checkpoint. Returns the value of Writing.error. */
 static int write_part(const WritingPlan *plan) {
     char part[PATH_ROOM];
     writing_path(part, sizeof part, plan->folder, plan->step, "part");
