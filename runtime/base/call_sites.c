@@ -135,8 +135,8 @@ static void take_line(Place *place, const char *function, char *line) {
     snprintf(place->line, sizeof place->line, "%s", slash ? slash + 1 : line);
 }
 
-/* Reads addr2line's output for one call. `line` has the output's first line for this call;
- * afterwards it has the first line for the next call. */
+/* Returns a call's place, read from addr2line's output. `line` has the output's first line for this
+ * call, and afterwards for the next call; "": the output has ended. */
 static Place read_place(FILE *pipe, char *line, int size, const Noted *own) {
     Place place = {"", "", own->inner};
     char function[256];

@@ -59,7 +59,7 @@ void fail_as(FailStatus status, const char *format, ...) {
     fail(status, format, arguments);
 }
 
-/* Appends text to a line; safe in a signal handler. */
+/* Appends text to a line, and returns the new length; safe in a signal handler. */
 static size_t add_text(char *line, size_t length, size_t size, const char *text) {
     while (*text && length + 1 < size) line[length++] = *text++;
     return length;
@@ -74,7 +74,7 @@ static size_t add_number(char *line, size_t length, size_t size, long long numbe
     return add_text(line, length, size, digits + at);
 }
 
-/* Begins a line: "hetu: rank 2 was ended in step 12". */
+/* Begins a line, "hetu: rank 2 was ended in step 12", and returns its length. */
 static size_t add_rank_and_step(char *line, size_t size, const char *what) {
     size_t length = add_text(line, 0, size, "hetu: rank ");
     length = add_number(line, length, size, ranks ? ranks->rank() : 0);
@@ -127,7 +127,7 @@ static size_t add_noted(char *line, size_t length, size_t size) {
     return add_text(line, length, size, noted->where ? noted->where : "the program");
 }
 
-/* Flushes standard output, unless the main thread is printing. Waits only briefly for a reader. */
+/* Flushes standard output unless a thread is printing. If that takes 1 s, SIGALRM ends the process. */
 static void flush_printed(void) {
     signal(SIGALRM, SIG_DFL);
     alarm(1);
