@@ -96,11 +96,11 @@ void eager_backward(ht_node *loss);
  * the rule has no gradient. */
 void operator_backward(const Entry *entry);
 
-/* Calls a kernel once on whole tensors, in the locale of main. */
 typedef struct NodeList {
     ht_node *const *at;
     int count;
 } NodeList;
+/* Calls a kernel once on whole tensors, in the locale of main. */
 void eager_run_kernel(ht_kernel *kernel, NodeList results, NodeList operands, const ht_attr *attr);
 
 /* ---- the same program at every step ---- */
