@@ -163,13 +163,13 @@ typedef struct ht_grad {
     ht_tensor *dx;       // gradient of each operand, to be set
 } ht_grad;
 
-/* The body of an operator on one device. ht_apply runs `kernel` on whole tensors, writes the
- * results and records `gradient` (NULL: no gradient flows) for backward. Kernel and gradient are
- * those that the operator's pragma names. See examples/custom. */
 typedef struct ht_result {
     ht_dtype dtype;
     ht_dims shape;
 } ht_result;
+/* The body of an operator on one device. ht_apply runs `kernel` on whole tensors, writes the
+ * results and records `gradient` (NULL: no gradient flows) for backward. Kernel and gradient are
+ * those that the operator's pragma names. See examples/custom. */
 typedef struct ht_application {
     ht_kernel *kernel;
     void (*gradient)(ht_grad *g);

@@ -95,7 +95,7 @@ typedef struct ht_reshard_tensor {
 
 typedef struct ht_reshard {
     const char *name; /* for messages: "gpt.c:42: all-reduce" */
-    int kind;         /* -1: devices are ranks; else positions in any pipeline of this kind (<hetu/rt.h>) */
+    int kind;         /* -1: devices are ranks; else positions in any pipeline of the template with this number (ht_pipeline.kind) */
     int tensor_count, group_count, device_count;
     const ht_reshard_tensor *tensor;
     const ht_group *group;

@@ -147,7 +147,8 @@ static inline void ht_did(ht_worker *r)
 }
 
 /* Marks the current part's share of the operands of transfer `number` of the role (of
- * HT_QUEUE_GRADIENTS) as computed. Does nothing before the last micro-batch. */
+ * HT_QUEUE_GRADIENTS) as computed; begins a transfer whose operands all are. Does nothing before the
+ * last micro-batch. */
 void ht_ready(const ht_worker *r, int number);
 
 /* Begin transfer `number` of the role (of HT_QUEUE_AHEAD, a prefetch), and wait until the transfer
