@@ -127,7 +127,7 @@ static size_t add_noted(char *line, size_t length, size_t size) {
     return add_text(line, length, size, noted->where ? noted->where : "the program");
 }
 
-/* Flushes standard output unless a thread is printing. If that takes 1 s, SIGALRM ends the process. */
+/* Flushes standard output unless a thread prints. If that takes 1 s, SIGALRM ends the process. */
 static void flush_printed(void) {
     signal(SIGALRM, SIG_DFL);
     alarm(1);

@@ -278,7 +278,7 @@ static const char *twice(const SafeTensor **all, int count) {
     return NULL;
 }
 
-/* Sets file->bytes. Returns why tensors overlap, leave gaps, share names, or do not fill the file. */
+/* Sets file->bytes. Returns why tensors overlap, have gaps, share names or do not fill the file. */
 static const char *placed_wrong(SafeFile *file, int64_t size) {
     const SafeTensor **all = memory_array(file->count + 1, sizeof *all);
     const char *wrong = NULL;

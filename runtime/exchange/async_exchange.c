@@ -23,7 +23,7 @@ enum {
     FIRST_NAP = 20000, // nanoseconds
     LONGEST_NAP = 200000,
     CHECK_EVERY = 1000, // passes without progress between two checks of the other ranks
-    /* Most bytes received at a time for reductions, by all running exchanges of HT_QUEUE_GRADIENTS. */
+    /* Most bytes received at once for reductions by all running exchanges of HT_QUEUE_GRADIENTS. */
     MOST_ROOM = 1 << 22
 };
 
@@ -284,7 +284,7 @@ static bool pass(Queue *queue) {
     return moved;
 }
 
-/* Yields or sleeps, longer with `idle`, the passes in a row without progress. May check the ranks. */
+/* Yields or sleeps, longer with `idle`: passes in a row without progress. May check the ranks. */
 static void rest(int idle) {
     long nap = FIRST_NAP;
     for (int i = YIELDS; i < idle && nap < LONGEST_NAP; i++) nap += nap / 4;

@@ -128,8 +128,8 @@ void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step);
 /* Independent steps (exchange/independent_steps.c), which a channel may issue together (NCCL). */
 
 /* Returns the next collective after `step` that can be issued together with the collectives from
- * `first` to `step`: of the same verb and group, and independent of them. Only local moves, which run
- * first, may lie in between. Returns NULL if there is none, or if the devices of the plan have
+ * `first` to `step`: of the same verb and group, and independent of them. Only local moves, which
+ * run first, may lie in between. Returns NULL if there is none, or if the devices of the plan have
  * different steps, since all members of a group must issue the same calls. */
 const ht_reshard_step *steps_next_together(const ChannelRun *run, const ht_reshard_step *first,
                                            const ht_reshard_step *step);

@@ -41,7 +41,7 @@ static int add_note(SafeNote *notes, int count, const char *key, const char *val
 }
 
 /* Writes a checkpoint's metadata to `notes`: the format, the seed, the step and optimizers of each
- * program that trains, the datasets' positions, and ht_note's numbers. Returns the entries' number. */
+ * program that trains, the datasets' positions, and ht_note's numbers. Returns their number. */
 static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *notes) {
     char key[4 * NOTE_ROOM], value[NOTE_ROOM];
     int count = add_note(notes, 0, "format", "hetu");
