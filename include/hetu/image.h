@@ -79,8 +79,7 @@ typedef struct ht_image_read {
     const void *then; // the values that hetucc read
 } ht_image_read;
 
-/* Name of the output with the square of the global gradient norm; exists where the source calls
- * ht_grad_norm. */
+/* Output with the square of the global gradient norm, if the source calls ht_grad_norm. */
 #define HT_GRADIENT_NORM "ht_grad_norm"
 
 /* Version of the interface between emitted code and the runtime; changes with every change of

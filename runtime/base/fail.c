@@ -1,5 +1,4 @@
-/* Prints a failing rank's message and ends it. transport/watchdog/watchdog.c decides which rank is
- * blamed. */
+/* Prints a failing rank's message and ends the rank. watchdog.c decides which rank is blamed. */
 #include "base/fail.h"
 
 #include "base/files.h"

@@ -232,8 +232,7 @@ static void add_lines(const ht_call *call, bool forward) {
     free(sums.places.entry);
 }
 
-/* Computes prefix sums along `dim`. Operands: x, global indices of y and of x along dim; attribute:
- * dim. */
+/* Computes prefix sums. Operands: x, global indices of y and of x along dim; attribute: dim. */
 void ht_cumsum_kernel(const ht_call *call) { add_lines(call, true); }
 
 void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }

@@ -98,7 +98,7 @@ static __device__ __forceinline__ int attention_first(const AttentionShape &a, i
     return a.causal ? attention_before(a.queries, a.s, attention_place(a.keys, j)) : 0;
 }
 
-/* Returns the offset in elements of row i of a head. Sequence b has `rows` rows, `pitch` apart. */
+/* Returns the offset in elements of row i of a head; sequence b has `rows` rows, `pitch` apart. */
 static __device__ inline int64_t attention_row(int rows, int64_t pitch, int d, int b, int i,
                                                int head) {
     return ((int64_t)b * rows + i) * pitch + (int64_t)head * d;

@@ -139,13 +139,13 @@ static __device__ inline float *block_part(const Backward &b, const Team &team) 
     return b.part + (int64_t)blockIdx.x * (b.dbias ? 2 : 1) * team.n;
 }
 
-/* Index of the sums of a thread's columns, for dweight and for dbias, if a row is one tile. The
- * sums are in shared memory, since the rows take all registers. Columns are stored in groups as
- * wide as one vector load; the groups of all threads lie side by side. */
 enum { OF_WEIGHT, OF_BIAS };
 
 template <int V> constexpr int SUM_WIDTH = V < 4 ? V : 4;
 
+/* Returns the address of a thread's column sums from element e on, for dweight or dbias, if a row
+ * is one tile. The sums are in shared memory, since rows take all registers. Columns are stored in
+ * groups as wide as one vector load; the groups of all threads lie side by side. */
 template <int V> static __device__ inline float *column_sums(int which, int e, unsigned team) {
     constexpr int WIDTH = SUM_WIDTH<V>;
     HT_SHARED(float, shared); // [2][TEAM_ELEMENTS / WIDTH][threads of the block][WIDTH]

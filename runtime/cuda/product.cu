@@ -201,7 +201,7 @@ static bool takes_sums(const Plan *p) {
     return kept && call->y_dtype == HT_F32 && p->c.outer_total == 1 && p->c.sum_total == 1;
 }
 
-/* Returns whether cuBLASLt can add the bias and apply the activation. */
+/* Returns whether cuBLASLt can add bias, activation, aux and sums; sets these in p->matmul. */
 static bool has_epilogue(Plan *p) {
     const ht_product_call *call = p->call;
     if (p->y.copied || is_narrowed(call) || call_count(p) > 1 ||

@@ -65,8 +65,7 @@ void program_feed(Program *program, int input, const void *data);
 void program_read(Program *program, int input, const RowsPlan *rows);
 
 /* Inputs that carry over a switch. program_take_inputs gathers the fed inputs on rank 0.
- * program_give_inputs feeds them to the switched program (which has equal inputs) and frees
- * them. */
+ * program_give_inputs feeds and frees them; the switched program has equal inputs. */
 typedef struct FedInputs {
     bool *fed;
     void **data; // NULL on other ranks

@@ -1,5 +1,4 @@
-/* ht_dataset: finds the rows that a step reads. program_read (core/program.c) finds a rank's
- * share. */
+/* ht_dataset: finds a step's rows; program_read (core/program.c) finds a rank's share of them. */
 #include "session/data/rows.h"
 
 #include "base/memory.h"
