@@ -26,7 +26,7 @@ typedef struct Noted {
     const char *file;      // path of the object; "": the program itself; NULL: no caller was found
     int count;
     uintptr_t address[CALLERS]; // addresses within the object
-    bool inner, found;
+    bool inner, found;          // inner: as in call_sites_note; found: call->at is set
 } Noted;
 
 static struct {

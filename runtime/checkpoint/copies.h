@@ -20,7 +20,7 @@ typedef struct CopyHead {
     uint64_t start;  // launch of the ranks that wrote the file; later launches have larger numbers
     uint64_t number; // number of the copy within the launch, from 1
     int64_t step;
-    int32_t range, ranges;
+    int32_t range, ranges; // index of the range; number of ranges, one for each rank
     /* Offset of the range after the header; bytes of the range; bytes of all ranges. */
     int64_t at, bytes, all;
     int64_t header_bytes;

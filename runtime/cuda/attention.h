@@ -35,10 +35,10 @@ typedef struct AttentionSegments {
 
 /* The sizes of a call, as a kernel argument. */
 typedef struct AttentionShape {
-    int batch, s, t, heads, groups, d;
-    int causal, aligned;           // aligned: rows can be copied 16 bytes at a time
-    float scale;                   // 1 / sqrt(d)
-    int q_pitch, k_pitch, v_pitch; // elements from one row of all heads to the next
+    int batch, s, t, heads, groups, d; // groups: key-value heads
+    int causal, aligned;               // aligned: rows can be copied 16 bytes at a time
+    float scale;                       // 1 / sqrt(d)
+    int q_pitch, k_pitch, v_pitch;     // elements from one row of all heads to the next
     AttentionPlaces queries, keys;
     AttentionSegments segments, key_segments; // segments of queries and of keys
 } AttentionShape;

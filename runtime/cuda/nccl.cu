@@ -405,8 +405,8 @@ static ncclComm_t find_comm(const ChannelRun *run, const ht_reshard_step *step, 
     return comm_for(run, group);
 }
 
-/* Issues a step. Consecutive independent collectives of the same verb share an NCCL group call, such
- * as the large tensors of a gradient bucket (compiler/reshard/order/fuse_collectives.c). */
+/* Issues a step. Consecutive independent collectives of the same verb share an NCCL group call,
+ * such as the large tensors of a gradient bucket (compiler/reshard/order/fuse_collectives.c). */
 static void nccl_communicate(const ChannelRun *run, const ht_reshard_step *step) {
     int mine;
     ncclComm_t comm = find_comm(run, step, &mine);

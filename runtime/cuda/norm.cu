@@ -139,7 +139,7 @@ static __device__ inline float *block_part(const Backward &b, const Team &team) 
     return b.part + (int64_t)blockIdx.x * (b.dbias ? 2 : 1) * team.n;
 }
 
-enum { OF_WEIGHT, OF_BIAS };
+enum { OF_WEIGHT, OF_BIAS }; // sums for dweight, sums for dbias
 
 template <int V> constexpr int SUM_WIDTH = V < 4 ? V : 4;
 

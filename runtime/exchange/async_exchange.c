@@ -44,7 +44,7 @@ typedef struct ExchangeState {
     double since;          // start of the run, for the timeline
     int64_t receive_bytes; // most bytes that a round receives for reductions
     Progress progress;
-    void *mark;
+    void *mark; // the device's work before the exchange (ChannelMemory.mark); NULL: none
     const ht_reshard_step *step, *end; // the current or next step; the end of the steps
     Staged staged;                     // for device memory: the step's copy in host memory
     ChannelRun on_host;                // for device memory: the run with its buffer on the host
@@ -72,8 +72,8 @@ static const ChannelMemory *device_memory(void) { return channel_of_device()->me
 
 /* ---- rounds ---- */
 
-/* Begins the transfers that have bytes and go to or come from other ranks. `like` has their tag and
- * direction. Returns how many were begun. */
+/* Begins, in `posts`, the transfers that have bytes and are with other ranks. `like` has their tag
+ * and direction. Returns how many were begun. */
 static int begin_posts(const Queue *queue, Post *posts, const HostTransfer *transfers, int count,
                        Post like) {
     int begun = 0;

@@ -18,7 +18,7 @@ struct Sheet {
     size_t size;
     ht_dtype dtype;
     ht_reduction reduction;
-    ht_stride rows, row;
+    ht_stride rows, row; // second innermost dimension, and innermost dimension
 };
 
 /* Runs `sheet` for each index of the dimensions outside the two innermost. */

@@ -21,13 +21,13 @@
 #include <unistd.h>
 
 enum {
-    WINDOW = 100, // number of steps for which a switch counts as recent
-    PER_WINDOW = 2,
-    NAME = 64,     // characters of a strategy's name
-    STEPS_KEPT = 3 // number of step times that are kept; their median is the usual step time
+    WINDOW = 100,   // number of steps for which a switch counts as recent
+    PER_WINDOW = 2, // recent switches that a rank may cause before steps_needed grows
+    NAME = 64,      // characters of a strategy's name
+    STEPS_KEPT = 3  // number of step times that are kept; their median is the usual step time
 };
 
-typedef enum Phase { WATCHING, PLANNING, MAKING } Phase;
+typedef enum Phase { WATCHING, PLANNING, MAKING } Phase; // MAKING: a strategy is compiled
 
 /* A plan of hetu-balance: the request and its answer. */
 typedef struct Asked {

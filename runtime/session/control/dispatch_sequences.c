@@ -25,9 +25,9 @@ typedef struct Holds {
 /* A batch and its plan: the strategy, and a row for each sequence. */
 typedef struct Batch {
     int64_t count, *lengths, *order; // lengths in tokens; order: sequences, longest first
-    int64_t *row; // by sequence: its row
-    int chosen; // index of the strategy; -1: none holds the batch
-    double *lost; // by strategy: Holds.lost as it is after this batch
+    int64_t *row;                    // by sequence: its row
+    int chosen;                      // index of the strategy; -1: none holds the batch
+    double *lost;                    // by strategy: Holds.lost as it is after this batch
     bool planned;
 } Batch;
 

@@ -26,8 +26,8 @@ typedef struct RatesUnder {
 } RatesUnder;
 
 typedef struct Rates {
-    int count; // ranks
-    double change;
+    int count;     // ranks
+    double change; // relative difference from `planned` from which a rate has changed (is_away)
     // by rank: rate in the last step, the one before, and the one before that
     double *rate, *before, *earlier;
     double *planned; // by rank: rates that the current strategy is planned for

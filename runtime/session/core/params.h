@@ -8,9 +8,9 @@
 
 typedef struct ParamCopy {
     const ht_pieces *pieces;
-    float *data; // on the device
-    int64_t version;
-    int users; // number of programs that use the copy
+    float *data;     // on the device
+    int64_t version; // Param.version when the values were written; -1: not written yet
+    int users;       // number of programs that use the copy
     struct ParamCopy *next;
 } ParamCopy;
 
@@ -19,8 +19,8 @@ typedef struct Param {
     int init; // kind of initialisation, as in ht_init; `a` is its argument
     double a;
     int64_t elements;
-    int64_t version; // version of the newest copy
-    int number, ranks;
+    int64_t version;   // version of the newest copy
+    int number, ranks; // index in Params.at; devices of the image that created the parameter
     ParamCopy *copies;
 } Param;
 

@@ -77,7 +77,7 @@ static unsigned *queues_of(const ht_image *image) {
     return queues;
 }
 
-/* An image whose channels have been prepared on all ranks. */
+/* Whether an image's channels have been prepared on all ranks, and the image's message tags. */
 typedef struct Prepared {
     bool ready;
     int tags; // first message tag of the image's transfers

@@ -269,7 +269,7 @@ static void order_row(StageMessage **from, StageMessage **end) {
     }
 }
 
-/* Fills order[turn]: messages sorted by `begins`, or by `ends` (counting sort). */
+/* Fills first[turn] and order[turn]: messages sorted by `begins`, or by `ends` (counting sort). */
 static void sort_messages(Schedule *schedule, TransferEnd turn) {
     int rows = schedule->rows->row_count,
         *first = schedule->first[turn] = memory_array(rows + 3, sizeof(int));

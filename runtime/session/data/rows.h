@@ -28,7 +28,7 @@ typedef struct AssignedInput {
 } AssignedInput;
 
 /* Returns, by position in the batch, the row at that position; free() the list. Returns NULL if all
- * rows keep their positions (*left -1), or if no pipeline with room reads row *left whole (*left >=
- * 0). Rows of a pipeline keep their order. All inputs have the same rows. */
+ * rows keep their positions (*left -1), or if no pipeline with free rows reads row *left whole
+ * (*left >= 0). Rows of a pipeline keep their order. All inputs have the same rows. */
 int64_t *assign_rows(const ht_image *image, const AssignedInput *inputs, int count, int64_t batch,
                      int64_t *left);
