@@ -96,7 +96,7 @@ static size_t add_all_noted(char *line, size_t length, size_t size) {
 
 void fail_describe(char *text, size_t size) { text[add_all_noted(text, 0, size)] = 0; }
 
-/* Appends what this rank is doing. */
+/* Appends what this rank is doing. Returns the new length. */
 static size_t add_doing(char *line, size_t length, size_t size) {
     return doing || part ? add_all_noted(line, length, size)
                          : add_text(line, length, size, " while it waited");

@@ -57,8 +57,8 @@ static struct {
     bool exchanging;                 // the current run uses the exchange stream
 } nccl;
 
-/* Classifies an NCCL error: CUDA errors are faults of the device, invalid calls are errors of the
- * program, all other errors come from the network or a dead rank. */
+/* Returns the exit status for an NCCL error: invalid calls are errors of the program, all others
+ * come from the network or a dead rank. If the device is at fault, ends the program. */
 static FailStatus status_of(ncclResult_t result) {
     cuda_check_device();
     switch (result) {

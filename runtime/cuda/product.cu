@@ -92,7 +92,7 @@ static int64_t call_count(const Plan *p) {
     return p->c.outer_total / extent_of(batch_axis(p)) * p->c.sum_total;
 }
 
-/* Returns whether every column of bf16 begins at a multiple of PITCH bytes. */
+/* Returns whether every column begins at a multiple of PITCH bytes; true for f32. */
 static bool is_aligned(const Matrix &m, const void *data) {
     const int64_t bytes = dtype_bytes(m.dtype);
     return m.dtype != HT_BF16 || ((m.columns == 1 || m.pitch * bytes % PITCH == 0) &&

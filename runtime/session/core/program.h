@@ -36,7 +36,7 @@ typedef struct ProgramParam {
 } ProgramParam;
 
 typedef struct Program {
-    int number; // number of the registered image
+    int number; // index of the registered image
     const ht_image *image;
     const ht_image_role *role; // NULL: this rank is idle
     Schedule *schedule;        // rows and transfers of a step

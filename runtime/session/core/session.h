@@ -120,5 +120,5 @@ int session_node_cores(void);
 /* Opens this rank's device. If a rank has none, all ranks end with a message. */
 void session_take_device(void);
 
-/* Ends the process of this rank; all ranks call this function together. */
+/* Closes the world and ends this rank's process; all ranks call this function together. */
 _Noreturn void session_leave(int status);
