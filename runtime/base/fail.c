@@ -117,7 +117,7 @@ void fail_ended_by(const char *signal_name, const char *more) {
     write_line(line, add_text(line, length, sizeof line, more), sizeof line);
 }
 
-/* Appends the device's last note. */
+/* Appends the device's last note, if there is one. Returns the new length. */
 static size_t add_noted(char *line, size_t length, size_t size) {
     if (!noted || !noted->what) return length;
     length = add_text(line, length, size, "; its device last began ");

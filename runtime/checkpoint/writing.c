@@ -62,7 +62,7 @@ static int sync_folder(const char *folder) {
     return file < 0 ? errno : finish(file, 0);
 }
 
-/* Writes a small file under a temporary name, syncs it, and renames it. */
+/* Writes a file under a temporary name, syncs it, and renames it. Returns 0 or an errno. */
 static int write_text(const char *path, const char *text, size_t bytes) {
     char part[NAME_ROOM + 8];
     snprintf(part, sizeof part, "%s.new", path);
@@ -75,7 +75,8 @@ static int write_text(const char *path, const char *text, size_t bytes) {
 
 /* ---- this rank's range ---- */
 
-/* Writes the checksums of this rank's range, one line "BEGIN BYTES CRC" for each chunk. */
+/* Writes the checksums of this rank's range to the file PATH.RANK, one line "BEGIN BYTES CRC" for
+ * each chunk. Returns 0 or an errno. */
 static int write_sums(const WritingPlan *plan, const char *path) {
     char *text = NULL, name[NAME_ROOM];
     size_t length = 0;

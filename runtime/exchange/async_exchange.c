@@ -153,7 +153,7 @@ static bool begin_step(const Queue *queue, AsyncExchange *async, ExchangeState *
                                              : begin_moves(queue, async, state);
 }
 
-/* Continues with the next step once the device has finished this one. */
+/* Returns whether the device has finished the step; if so, continues with the next step. */
 static bool end_device(const Queue *queue, AsyncExchange *async, ExchangeState *state) {
     (void)async;
     if (!device_memory()->idle(queue->lane)) return false;

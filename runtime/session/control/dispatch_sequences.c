@@ -311,7 +311,8 @@ static _Noreturn void no_room(const struct Dispatch *dispatch, const Batch *batc
             (long long)(found < most->rows ? most->capacity[most->order[found]] : 0));
 }
 
-/* Plans a batch on one device: sequence i gets row i. Sets *variable to the longest length. */
+/* Plans a batch on one device: sequence i gets row i. Sets *variable to the longest length and has
+ * the model evaluated again (eager_program_forget). */
 static const ht_dispatched *answer_eager(struct Dispatch *dispatch, int *variable,
                                          const int64_t *lengths, int64_t count) {
     int64_t longest = 0;
