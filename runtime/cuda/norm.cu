@@ -21,7 +21,7 @@ typedef struct Forward {
     const float *weight, *bias;
     float *mean, *rstd;
     float eps;
-    int length; // rstd is 1 / max(length, eps) instead of 1 / sqrt(mean of squares + eps)
+    int length; // 1: rstd is 1 / max(length of the row, eps); 0: 1 / sqrt(mean of squares + eps)
 } Forward;
 
 /* Returns the mean of a row, or 0 if f.mean is NULL. x receives the last tile. */
