@@ -4,6 +4,12 @@
 
 #include <hetu/session.h>
 
+typedef struct ht_noted {
+    const char *name;
+    double value;
+} ht_noted;
+#define ht_note(name, value) ((ht_noted){(name), (double)(value)})
+
 /* Checkpoints. ht_save(session, "runs/a", ht_note("tokens", tokens), ...) copies all parameters,
  * states of optimizers, numbers of steps, the seed and the numbers of ht_note; each rank writes an
  * equal part during the training, and finishes before ht_close. A checkpoint waits in memory while
@@ -11,11 +17,6 @@
  * error. The file runs/a/step-N.safetensors has whole tensors under their names (state 0 of "w":
  * "w%0"), which other tools open; step-N.manifest, written last, has its checksums. A failed write
  * is reported on standard error. */
-typedef struct ht_noted {
-    const char *name;
-    double value;
-} ht_noted;
-#define ht_note(name, value) ((ht_noted){(name), (double)(value)})
 #define ht_save(session, folder, ...) ht_save_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_save_with(ht_session *session, const char *folder, const ht_noted *notes);
 
@@ -55,16 +56,17 @@ bool ht_told_to_end(ht_session *session);
  * program. */
 void ht_load(ht_session *session, const char *path);
 
+typedef struct ht_stored {
+    const char *name, *stored;
+    bool transposed; // the file stores the transposed matrix
+} ht_stored;
+
 /* Loads parameters from files of other tools. `names` maps names of the session to names of the
  * files and ends with {0}. * stands for a number, equal on both sides; the first matching entry
  * whose tensor exists counts:
  *
  *     static const ht_stored names[] = {{"h*.attn.qkv.w", "h.*.attn.c_attn.weight", .transposed =
  *         true}, ..., {0}}; */
-typedef struct ht_stored {
-    const char *name, *stored;
-    bool transposed; // the file stores the transposed matrix
-} ht_stored;
 void ht_load_as(ht_session *session, const char *path, const ht_stored *names);
 
 /* Returns the number that ht_note saved under this name in the checkpoint loaded last, or

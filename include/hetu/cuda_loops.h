@@ -49,8 +49,8 @@ template <> struct ht_unit_of<2> {
     typedef unsigned short type;
 };
 
-/* Writes a vector by one store instruction; nvcc may split an assignment of a CUDA vector type into
- * one store for each element. */
+/* Writes a unit of 2 to 16 bytes by one store instruction; nvcc may split an assignment of a CUDA
+ * vector type into one store for each element. */
 #ifdef HT_EMULATED
 template <typename Unit> static inline void ht_store_unit(Unit *to, Unit unit)
 {

@@ -93,7 +93,7 @@ template <typename S> static __device__ inline bool ht_block_sum(S &sum)
     return threadIdx.x == 0;
 }
 
-/* Sums over the rows of a block of HT_WARP by HT_MOST_WARPS threads; row 0 gets the sums. */
+/* Sums the columns of a block of HT_WARP by HT_MOST_WARPS threads; each row gets the sums. */
 template <int N, typename S> static __device__ inline void ht_rows_sum(S (&sum)[N])
 {
     __shared__ S rows[HT_MOST_WARPS][N][HT_WARP];

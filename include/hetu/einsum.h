@@ -18,8 +18,7 @@ typedef struct ht_lettered {
     char letters[3 * HT_MAX_RANK + 1];
 } ht_lettered;
 
-/* Permutes the dimensions into the order of `letters`, and sums over the dimensions that `letters`
- * lacks. */
+/* Permutes dimensions into the order of `letters`; sums over dimensions that `letters` lacks. */
 static inline ht_lettered ht_letters_ordered(ht_lettered of, const char *letters)
 {
     ht_lettered to = {of.x, ""};
@@ -128,8 +127,7 @@ static inline ht_lettered ht_letters_diagonal(ht_lettered x)
     return x;
 }
 
-/* Broadcasts each dimension of extent 1 to the extent that another tensor of `all` has for the same
- * letter. */
+/* Broadcasts dimensions of extent 1 to the extent of the same letter in another tensor of `all`. */
 static inline ht_tensor ht_letters_expanded(const ht_lettered *all, int count, ht_lettered x)
 {
     ht_dims dims = ht_dims_of(x.x);

@@ -67,10 +67,10 @@ typedef struct ht_image_output {
     const int64_t *buffer; // by role: number of the buffer (rt.h)
 } ht_image_output;
 
-/* A range of a C variable that hetucc read while it evaluated the model. The values must not change
- * while the program runs this strategy. */
 typedef enum ht_number { HT_SIGNED, HT_UNSIGNED, HT_FLOATING } ht_number;
 
+/* A range of a C variable that hetucc read while it evaluated the model. The values must not change
+ * while the program runs this strategy. */
 typedef struct ht_image_read {
     const char *name, *at; // "seq", "gpt.c:30"
     int64_t first, count;  // index of the first element, and how many; `first` -1: not an array
@@ -79,8 +79,7 @@ typedef struct ht_image_read {
     const void *then; // the values that hetucc read
 } ht_image_read;
 
-/* Name of the output with the square of the global gradient norm; exists where the source calls
- * ht_grad_norm. */
+/* Output with the square of the global gradient norm, if the source calls ht_grad_norm. */
 #define HT_GRADIENT_NORM "ht_grad_norm"
 
 /* Version of the interface between emitted code and the runtime; changes with every change of

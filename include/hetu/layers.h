@@ -41,8 +41,7 @@ static inline ht_dims ht_dims_of_channels(ht_tensor x)
     return dim;
 }
 
-/* Normalizes each channel by the mean and variance of the whole batch, over all devices
- * (SyncBatchNorm). */
+/* Normalizes channels by mean and variance of the whole batch, over all devices (SyncBatchNorm). */
 static inline ht_tensor ht_batch_norm(ht_tensor x, ht_tensor weight, ht_tensor bias, float eps)
 {
     assert(ht_count_over(x, (ht_over){ht_dims_of_channels(x), false}) > 1 && "batch norm needs more than one element of each channel");

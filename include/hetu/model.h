@@ -83,7 +83,6 @@ ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape);
  * differ from those of all other outputs. */
 ht_tensor ht_output(ht_tensor x, const char *name);
 
-/* Opens a scope of names, printf style, until the end of the block: ht_scope("h%d", layer); */
 typedef struct ht_scope_mark {
     size_t length;
 } ht_scope_mark;
@@ -91,6 +90,7 @@ ht_scope_mark ht_scope_enter(const char *format, ...) __attribute__((format(prin
 void ht_scope_leave(ht_scope_mark *mark);
 #define HT_JOIN_(a, b) a##b
 #define HT_JOIN(a, b) HT_JOIN_(a, b)
+/* Opens a scope of names, printf style, until the end of the block: ht_scope("h%d", layer); */
 #define ht_scope(...) __attribute__((cleanup(ht_scope_leave), unused)) ht_scope_mark HT_JOIN(ht_scope_at_, __LINE__) = ht_scope_enter(__VA_ARGS__)
 
 /* Returns 0, 1, 2, ...: a new number at each call while a model is evaluated. An operator with
@@ -163,13 +163,13 @@ typedef struct ht_grad {
     ht_tensor *dx;       // gradient of each operand, to be set
 } ht_grad;
 
-/* The body of an operator on one device. ht_apply runs `kernel` on whole tensors, writes the
- * results and records `gradient` (NULL: no gradient flows) for backward. Kernel and gradient are
- * those that the operator's pragma names. See examples/custom. */
 typedef struct ht_result {
     ht_dtype dtype;
     ht_dims shape;
 } ht_result;
+/* The body of an operator on one device. ht_apply runs `kernel` on whole tensors, writes the
+ * results and records `gradient` (NULL: no gradient flows) for backward. Kernel and gradient are
+ * those that the operator's pragma names. See examples/custom. */
 typedef struct ht_application {
     ht_kernel *kernel;
     void (*gradient)(ht_grad *g);

@@ -89,11 +89,12 @@ static inline ht_tensor ht_expand(ht_tensor x, ht_dims dims)
     return ht_repeated(x, dims);
 }
 
-/* Expands two operands by NumPy's broadcasting rule: x to the common shape, z to the last
- * dimensions of that shape. The operators broadcast z over the leading dimensions. */
 typedef struct ht_pair {
     ht_tensor x, z;
 } ht_pair;
+
+/* Expands two operands by NumPy's broadcasting rule: x to the common shape, z to the last
+ * dimensions of that shape. The operators broadcast z over the leading dimensions. */
 static inline ht_pair ht_broadcast(ht_tensor x, ht_tensor z)
 {
     ht_dims of_z = ht_dims_of(z), dims = ht_broadcast_dims(ht_dims_of(x), of_z);
@@ -109,12 +110,11 @@ static inline ht_pair ht_broadcast(ht_tensor x, ht_tensor z)
     return (ht_pair){ht_repeated(x, dims), ht_repeated(z, of_z)};
 }
 
-/* Returns a number as a tensor of the given type without dimensions. */
+/* Returns a number as a tensor of the given type without dimensions; integers round towards 0. */
 #pragma hspmd op y[] = value dtype(y: dtype)
 ht_tensor ht_number_at(double value, ht_dtype dtype);
 
-/* Returns a number as a tensor of the given type without dimensions. For integers, the number is
- * rounded towards 0. */
+/* Does the same as ht_number_at, but ends the program if an integer type cannot hold the number. */
 static inline ht_tensor ht_scalar_at(double value, ht_dtype dtype)
 {
     assert((dtype != HT_I32 || (value > -2147483649.0 && value < 2147483648.0)) && "the number fits into 32 bits");
@@ -578,13 +578,14 @@ static inline ht_tensor ht_rope_positions(ht_tensor x, ht_tensor position, float
     return ht_rope_at(x, position, base, 1);
 }
 
+typedef struct ht_attention_result {
+    ht_tensor y, lse;
+} ht_attention_result;
+
 /* Returns softmax(q kᵀ / sqrt(d)) v for each head. q: (.., s, heads, d); k, v: (.., t, groups, d).
  * Heads are a multiple of groups, and query head i reads key-value head i / (heads / groups). Under
  * `causal`, query i sees keys 0 to i. With segments (integers), a query sees only keys of its own
  * segment. No matrix of scores is stored. lse: the logarithm of the sum of a row's exponentials. */
-typedef struct ht_attention_result {
-    ht_tensor y, lse;
-} ht_attention_result;
 #pragma hspmd op y[b.., s, (g r), d], lse[b.., s, (g r)] = attention(q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], ?segments[b.., s], ?key_segments[b.., t]) \
     replicate(d) offset(s, t) causal(s, t: causal) merge(t: ht_attention_merge) dtype(lse: wide, segments: integer, key_segments: integer) types(f32, bf16) \
     pitch(q: s, k: t, v: t) operations((causal ? 2 : 4) * size(b) * size(g) * size(r) * size(s) * size(t) * size(d)) kernel(ht_attention_kernel) grad(ht_attention_gradient)
@@ -620,8 +621,7 @@ static inline void ht_attention_gradient(ht_grad *g)
     g->dx[2] = d.dv;
 }
 
-/* Computes attention of packed sequences. The queries and the keys have their own segments, of
- * lengths s and t. */
+/* Computes attention of packed sequences; segments: (.., s) of queries and (.., t) of keys. */
 static inline ht_tensor ht_attention_packed(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, ht_tensor key_segments, bool causal)
 {
     assert(ht_is_integer(segments) && ht_is_integer(key_segments) && "segments are integers");
@@ -644,21 +644,23 @@ static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_t
     reduction(max: v) neutral(x: logf(0)) dtype(peak: wide) types(f32, bf16) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
 ht_tensor ht_row_max(ht_tensor x);
 
-/* Returns the largest element of each row (peak), and the results of ht_mass for that peak. Reads
- * each row once. */
 typedef struct ht_peak_mass_result {
     ht_tensor peak, mass, hit;
 } ht_peak_mass_result;
+
+/* Returns the largest element of each row (peak), and the results of ht_mass for that peak. Reads
+ * each row once. */
 #pragma hspmd op peak[b..], mass[b..], hit[b..] = peak_mass(x[b.., v], target[b..]) \
     replicate(v) offset(v, b) dtype(peak: wide, mass: wide, hit: wide, target: integer) types(f32, bf16) operations(4 * size(b) * size(v)) \
     kernel(ht_peak_mass_kernel) grad(none)
 ht_peak_mass_result ht_peak_mass(ht_tensor x, ht_tensor target);
 
-/* Returns, for each row, the sum of exp(x - peak) and the element at index target. The element is 0
- * where target is -100, or where another device holds it. */
 typedef struct ht_mass_result {
     ht_tensor mass, hit;
 } ht_mass_result;
+
+/* Returns, for each row, the sum of exp(x - peak) and the element at index target. The element is 0
+ * where target is -100, or where another device holds it. */
 #pragma hspmd op mass[b..], hit[b..] = mass(x[b.., v], target[b..], peak[b..]) \
     reduction(+: v) offset(v, b) dtype(mass: wide, hit: wide, peak: wide, target: integer) types(f32, bf16) \
     with(peak: ht_row_max, ht_peak_mass) operations(3 * size(b) * size(v)) kernel(ht_mass_kernel) grad(ht_mass_gradient)

@@ -44,10 +44,10 @@ typedef struct ht_product_call {
     const ht_axis *axes;
 } ht_product_call;
 
-/* Computes every element of y: where a summed axis is empty the sum is 0; where an axis of y is
- * empty nothing is written. There are at most HT_MAX_AXES axes. The result depends on the number of
- * threads only where the BLAS library does. */
 enum { HT_MAX_AXES = 32 };
+/* Computes every element of y, over at most HT_MAX_AXES axes: where a summed axis is empty the sum
+ * is 0; where an axis of y is empty nothing is written. The result depends on the number of threads
+ * only where the BLAS library does. */
 void ht_product(const ht_product_call *call);
 
 #endif

@@ -24,8 +24,7 @@ typedef enum ht_place { HT_FROM, HT_TO, HT_SCRATCH } ht_place;
 
 typedef enum ht_reduction { HT_NO_REDUCTION, HT_SUM, HT_MAX } ht_reduction;
 
-/* Kind of a step. In collectives, entry i of `send` and `receive` belongs to member i of the
- * group. */
+/* Kind of a step. If a collective has several blocks, block i of a list is group member i's. */
 typedef enum ht_verb {
     HT_COPY,           /* moves: to = from */
     HT_COMBINE,        /* moves: to = to (+ or max) from */
@@ -95,7 +94,7 @@ typedef struct ht_reshard_tensor {
 
 typedef struct ht_reshard {
     const char *name; /* for messages: "gpt.c:42: all-reduce" */
-    int kind;         /* -1: devices are ranks; else positions in any pipeline of this kind (<hetu/rt.h>) */
+    int kind;         /* -1: devices are ranks; else positions in each pipeline with this `kind` (schedule.h) */
     int tensor_count, group_count, device_count;
     const ht_reshard_tensor *tensor;
     const ht_group *group;

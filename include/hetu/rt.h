@@ -104,8 +104,7 @@ static inline ht_address ht_at(const ht_worker *r, int64_t buffer)
     }
 }
 
-/* Returns the current micro-batch's share of a buffer that holds all micro-batches, `bytes`
- * each. */
+/* Returns the current micro-batch's share of a buffer with all micro-batches, `bytes` each. */
 static inline ht_address ht_turn(const ht_worker *r, int64_t buffer, int64_t bytes)
 {
     char *first = ht_at(r, buffer);
@@ -147,7 +146,8 @@ static inline void ht_did(ht_worker *r)
 }
 
 /* Marks the current part's share of the operands of transfer `number` of the role (of
- * HT_QUEUE_GRADIENTS) as computed. Does nothing before the last micro-batch. */
+ * HT_QUEUE_GRADIENTS) as computed; begins a transfer whose operands all are. Does nothing before
+ * the last micro-batch. */
 void ht_ready(const ht_worker *r, int number);
 
 /* Begin transfer `number` of the role (of HT_QUEUE_AHEAD, a prefetch), and wait until the transfer

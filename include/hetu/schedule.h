@@ -14,8 +14,8 @@
 typedef struct ht_worker ht_worker;
 typedef void ht_phase(ht_worker *r);
 
-/* Kind of a transfer. Transfers do not wait for each other, with one exception: a message between
- * stages waits for the same message of the previous micro-batch. */
+/* Kind of a transfer. Transfers wait for no other, but a message between stages waits for the same
+ * message of the previous micro-batch, and for sends that still read the memory that it fills. */
 typedef enum ht_queue {
     HT_QUEUE_STAGES,    // messages between pipeline stages
     HT_QUEUE_GRADIENTS, // gradient buckets: exchanged once a step, after the last micro-batch
@@ -96,7 +96,7 @@ typedef struct ht_schedule {
     const ht_row *row;
 } ht_schedule;
 
-/* Devices that share a program; slot_bytes: bytes of one activation buffer. */
+/* A role: devices that share a program. slot_bytes: bytes of one activation buffer. */
 typedef struct ht_image_role {
     int64_t arena_bytes, slot_bytes;
     int part_count, transfer_count;
@@ -104,8 +104,8 @@ typedef struct ht_image_role {
     const ht_transfer *transfers;
 } ht_image_role;
 
-/* A pipeline: the stages that run the model for some rows of the batch. Pipelines of the same kind
- * share roles and conversion plans, which name devices by position. */
+/* A pipeline: the stages that run the model for some rows of the batch. Pipelines of one template,
+ * which `kind` numbers, share roles and conversion plans, which name devices by position. */
 typedef struct ht_pipeline {
     int kind;
     int64_t microbatches, rows, first_row; // micro-batches a step; rows a micro-batch; the pipeline's first row within the batch

@@ -37,8 +37,9 @@ ht_program *ht_train_with(ht_session *session, ht_tensor (*model)(void), ht_opti
 #define ht_infer(session, model, ...) ht_infer_with((session), (model), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
 ht_program *ht_infer_with(ht_session *session, ht_tensor (*model)(void), ht_program_options options);
 
-/* A value for an input of a step: the whole input, row-major, on rank 0. */
 typedef enum ht_fed_size { HT_FED_POINTER, HT_FED_BYTES, HT_FED_ELEMENTS } ht_fed_size;
+
+/* A value for an input of a step: the whole input, row-major, on rank 0. */
 typedef struct ht_fed {
     const char *name;
     const void *data;
@@ -57,6 +58,15 @@ typedef struct ht_fed {
     ((ht_fed){(name), (data), HT_ELEMENT_TYPE_(data), HT_IS_ARRAY_(data) ? HT_FED_BYTES : HT_FED_POINTER, (int64_t)sizeof(__typeof__(data)), 0})
 #define ht_feed_n(name, pointer, count) ((ht_fed){(name), (pointer), HT_ELEMENT_TYPE_(pointer), HT_FED_ELEMENTS, (count), 0})
 
+typedef struct ht_rows {
+    const char *name, *path;
+    const char *input;   // name of the input; NULL: the dataset's name
+    const char *element; // "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float32" or "float64"
+    int64_t shift;       // number of elements by which each row begins later (1 for targets); only for files of one dimension
+    bool in_order;       // the rows of each epoch in the order of the file, not shuffled
+    uint64_t seed;       // seed of the shuffle; 0: the session's seed
+} ht_rows;
+
 /* Feeds rows of a file: as many rows as the input's first dimension, each with the elements of the
  * other dimensions. Each rank maps the file and reads the rows that it works on, so the file must
  * be at this path on every host. Formats: NumPy's .npy (integers or floating point; rows are the
@@ -73,14 +83,6 @@ typedef struct ht_fed {
  * (pragma padding), a row goes to a pipeline that reads all its elements except padding. Each step
  * continues after the rows of the last one. Checkpoints (ht_save, ht_remember) and switches keep
  * the position. */
-typedef struct ht_rows {
-    const char *name, *path;
-    const char *input;   // name of the input; NULL: the dataset's name
-    const char *element; // "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float32" or "float64"
-    int64_t shift;       // number of elements by which each row begins later (1 for targets); only for files of one dimension
-    bool in_order;       // the rows of each epoch in the order of the file, not shuffled
-    uint64_t seed;       // seed of the shuffle; 0: the session's seed
-} ht_rows;
 #define ht_dataset(dataset, file, ...) ht_dataset_with(&(ht_rows){.name = (dataset), .path = (file) __VA_OPT__(,) __VA_ARGS__})
 ht_fed ht_dataset_with(const ht_rows *rows);
 

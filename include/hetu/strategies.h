@@ -24,6 +24,13 @@ bool ht_switch(ht_program *program, const char *strategy);
  * The call must stand in the model's source file. On one device, the call does nothing. */
 void ht_prepare(ht_program *program, const char *strategy);
 
+typedef struct ht_balance_options {
+    double change;  // relative change of a rank's computing time from which the rank counts as a straggler or as recovered; 0: 0.3 (30 %)
+    int steps;      // steps in a row for which the change must last; 0: 3
+    double horizon; // steps within which a switch must pay back its cost; 0: 100
+    bool quiet;     // no messages on standard error
+} ht_balance_options;
+
 /* Keeps a program balanced while it trains: call it once, after ht_train. Each step measures the
  * computing time of every rank. When a rank becomes slower than in the first steps, or recovers, a
  * new strategy is planned and compiled during the training. If a switch pays back its cost, a later
@@ -35,14 +42,18 @@ void ht_prepare(ht_program *program, const char *strategy);
  *
  *     ht_balance(program, .horizon = 1000);
  */
-typedef struct ht_balance_options {
-    double change;  // relative change of a rank's computing time from which the rank counts as a straggler or as recovered; 0: 0.3 (30 %)
-    int steps;      // steps in a row for which the change must last; 0: 3
-    double horizon; // steps within which a switch must pay back its cost; 0: 100
-    bool quiet;     // no messages on standard error
-} ht_balance_options;
 #define ht_balance(program, ...) ht_balance_with((program), (ht_balance_options){.change = 0 __VA_OPT__(,) __VA_ARGS__})
 void ht_balance_with(ht_program *program, ht_balance_options options);
+
+typedef struct ht_dispatched {
+    const int64_t *row;   // by sequence: its row in the batch; valid until the next call
+    int64_t rows, length; // shape of the batch under the strategy; on one device, the number of sequences and the longest length
+    const char *strategy; // name of the strategy; NULL on one device
+} ht_dispatched;
+typedef struct ht_dispatch_options {
+    const int64_t *next; // lengths of the next batch; NULL: they are not known
+    int64_t next_count;  // number of lengths in `next`; 0: `count`
+} ht_dispatch_options;
 
 /* Chooses the best strategy for a batch of sequences of unequal lengths. Switches to that strategy
  * (ht_switch), sets the `shape` variables to its values, and assigns each sequence a row that its
@@ -56,15 +67,6 @@ void ht_balance_with(ht_program *program, ht_balance_options options);
  *     for (int64_t i = 0; i < count; i++)
  *         memcpy(tokens + to->row[i] * seq, sequence[i], sizeof *tokens * (size_t)lengths[i]);
  */
-typedef struct ht_dispatched {
-    const int64_t *row;   // by sequence: its row in the batch; valid until the next call
-    int64_t rows, length; // shape of the batch under the strategy; on one device, the number of sequences and the longest length
-    const char *strategy; // name of the strategy; NULL on one device
-} ht_dispatched;
-typedef struct ht_dispatch_options {
-    const int64_t *next; // lengths of the next batch; NULL: they are not known
-    int64_t next_count;  // number of lengths in `next`; 0: `count`
-} ht_dispatch_options;
 #define ht_dispatch(program, seq, lengths, count, ...) \
     ht_dispatch_with((program), (seq), (lengths), (count), (ht_dispatch_options){.next_count = 0 __VA_OPT__(,) __VA_ARGS__})
 const ht_dispatched *ht_dispatch_with(ht_program *program, int *seq, const int64_t *lengths, int64_t count, ht_dispatch_options options);

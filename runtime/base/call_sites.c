@@ -26,7 +26,7 @@ typedef struct Noted {
     const char *file;      // path of the object; "": the program itself; NULL: no caller was found
     int count;
     uintptr_t address[CALLERS]; // addresses within the object
-    bool inner, found;
+    bool inner, found;          // inner: as in call_sites_note; found: call->at is set
 } Noted;
 
 static struct {
@@ -135,8 +135,8 @@ static void take_line(Place *place, const char *function, char *line) {
     snprintf(place->line, sizeof place->line, "%s", slash ? slash + 1 : line);
 }
 
-/* Reads addr2line's output for one call. `line` has the output's first line for this call;
- * afterwards it has the first line for the next call. */
+/* Returns a call's place, read from addr2line's output. `line` has the output's first line for this
+ * call, and afterwards for the next call; "": the output has ended. */
 static Place read_place(FILE *pipe, char *line, int size, const Noted *own) {
     Place place = {"", "", own->inner};
     char function[256];

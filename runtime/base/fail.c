@@ -1,5 +1,4 @@
-/* Prints a failing rank's message and ends it. transport/watchdog/watchdog.c decides which rank is
- * blamed. */
+/* Prints a failing rank's message and ends the rank. watchdog.c decides which rank is blamed. */
 #include "base/fail.h"
 
 #include "base/files.h"
@@ -59,7 +58,7 @@ void fail_as(FailStatus status, const char *format, ...) {
     fail(status, format, arguments);
 }
 
-/* Appends text to a line; safe in a signal handler. */
+/* Appends text to a line, and returns the new length; safe in a signal handler. */
 static size_t add_text(char *line, size_t length, size_t size, const char *text) {
     while (*text && length + 1 < size) line[length++] = *text++;
     return length;
@@ -74,7 +73,7 @@ static size_t add_number(char *line, size_t length, size_t size, long long numbe
     return add_text(line, length, size, digits + at);
 }
 
-/* Begins a line: "hetu: rank 2 was ended in step 12". */
+/* Begins a line, "hetu: rank 2 was ended in step 12", and returns its length. */
 static size_t add_rank_and_step(char *line, size_t size, const char *what) {
     size_t length = add_text(line, 0, size, "hetu: rank ");
     length = add_number(line, length, size, ranks ? ranks->rank() : 0);
@@ -97,7 +96,7 @@ static size_t add_all_noted(char *line, size_t length, size_t size) {
 
 void fail_describe(char *text, size_t size) { text[add_all_noted(text, 0, size)] = 0; }
 
-/* Appends what this rank is doing. */
+/* Appends what this rank is doing. Returns the new length. */
 static size_t add_doing(char *line, size_t length, size_t size) {
     return doing || part ? add_all_noted(line, length, size)
                          : add_text(line, length, size, " while it waited");
@@ -118,7 +117,7 @@ void fail_ended_by(const char *signal_name, const char *more) {
     write_line(line, add_text(line, length, sizeof line, more), sizeof line);
 }
 
-/* Appends the device's last note. */
+/* Appends the device's last note, if there is one. Returns the new length. */
 static size_t add_noted(char *line, size_t length, size_t size) {
     if (!noted || !noted->what) return length;
     length = add_text(line, length, size, "; its device last began ");
@@ -127,7 +126,7 @@ static size_t add_noted(char *line, size_t length, size_t size) {
     return add_text(line, length, size, noted->where ? noted->where : "the program");
 }
 
-/* Flushes standard output, unless the main thread is printing. Waits only briefly for a reader. */
+/* Flushes standard output unless a thread prints. If that takes 1 s, SIGALRM ends the process. */
 static void flush_printed(void) {
     signal(SIGALRM, SIG_DFL);
     alarm(1);

@@ -91,7 +91,7 @@ bool private_is(const char *path);
 /* Creates a private folder PARENT/HEAD.XXXXXX. Writes its name to `path`. Returns 0 or an errno. */
 int private_make(char *path, size_t room, const char *parent, const char *head);
 
-/* Removes a file, or a private folder with the files in it. */
+/* Removes a file, or a private folder with its contents, down to 4 levels of subfolders. */
 void private_remove(const char *path);
 
 /* Returns the path of `parent` without links; free() it. Returns NULL unless this user can write

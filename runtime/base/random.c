@@ -25,7 +25,7 @@ void random_bits_fill(uint32_t *to, uint64_t seed, uint64_t stream, uint64_t fir
 /* Returns a number in [0, 1) with 24 random bits. */
 static float uniform_of_bits(uint32_t bits) { return (float)(bits >> 8) * 0x1p-24f; }
 
-/* Computes two normal numbers from two uniform ones (Box and Muller). */
+/* Sets to[0] and to[1] to normal numbers, from two times 32 random bits (Box and Muller). */
 static void normal_pair(uint32_t first, uint32_t second, float *to) {
     float u = (float)(((double)first + 0.5) * 0x1p-32);
     float radius = sqrtf(-2.0f * logf(u)), angle = 6.28318530718f * uniform_of_bits(second);

@@ -168,7 +168,7 @@ void copies_remove(const char *folder, uint64_t but) {
     if (!but) rmdir(folder);
 }
 
-/* Returns the first private folder in `parent` whose name begins with `head`, or NULL. */
+/* Returns `parent`'s first private folder whose name begins with `head`, free() it; or NULL. */
 static char *find_private(const char *parent, const char *head) {
     char path[PATH_ROOM];
     struct dirent **entries = NULL;

@@ -20,7 +20,7 @@ typedef struct CopyHead {
     uint64_t start;  // launch of the ranks that wrote the file; later launches have larger numbers
     uint64_t number; // number of the copy within the launch, from 1
     int64_t step;
-    int32_t range, ranges;
+    int32_t range, ranges; // index of the range; number of ranges, one for each rank
     /* Offset of the range after the header; bytes of the range; bytes of all ranges. */
     int64_t at, bytes, all;
     int64_t header_bytes;
@@ -36,8 +36,8 @@ typedef struct CopyFile {
 char *copy_header(const CopyFile *file);
 char *copy_range(const CopyFile *file);
 
-/* Opens and maps the file for a head's range and turn, and reserves its bytes. Creates the folder
- * if it is missing. Returns 0, or an errno. */
+/* Opens and maps the file for head->range and head->number % COPY_TURNS, and reserves its bytes.
+ * Creates the folder if it is missing. Returns 0, or an errno. */
 int copy_open(const char *folder, const CopyHead *head, CopyFile *file);
 
 /* copy_begin marks a file invalid and writes its head. copy_end, once header and range are written,

@@ -197,7 +197,7 @@ static void convert(const StoredTensor *stored, const char *bytes, int64_t count
     }
 }
 
-/* Reads elements [from, to) in the order of the file. */
+/* Reads elements [from, to) in the order of the file. Returns why that failed; NULL: read. */
 static const char *read_elements(const StoredTensor *stored, int64_t from, int64_t to,
                                  float *values) {
     int size = stored_size(stored);
@@ -216,7 +216,7 @@ static const char *read_elements(const StoredTensor *stored, int64_t from, int64
     return wrong;
 }
 
-/* Reads a matrix (rows, columns) stored as (columns, rows); keeps only its elements [from, to). */
+/* Does the same for a matrix (rows, columns) that is stored as (columns, rows), and read whole. */
 static const char *read_transposed(const StoredTensor *stored, int64_t from, int64_t to,
                                    float *values) {
     int64_t columns = strtoll(stored->tensor->shape, NULL, 10),

@@ -91,7 +91,7 @@ static char *put_character(char *to, unsigned code) {
     return to;
 }
 
-/* Reads an escaped character. \u has exactly four digits, so nothing beyond the text is read. */
+/* Appends an escaped character; returns the end of the text. Reads exactly four digits after \u. */
 static char *take_escaped(Header *header, char *to) {
     static const char escapes[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     enum { DIGITS = 4 };
@@ -114,7 +114,7 @@ static const char *text_end(const char *at) {
     return *at ? at : NULL;
 }
 
-/* Returns a quoted text without its escapes, which is never longer; free() it. */
+/* Returns a quoted text with its escapes replaced; free() it. */
 static char *take_text(Header *header) {
     need(header, '"');
     const char *end = header->wrong ? NULL : text_end(header->at);
@@ -140,7 +140,7 @@ static int64_t take_number(Header *header) {
     return number;
 }
 
-/* Reads a list of numbers as "3, 4", and sets *product to their product. */
+/* Returns the list [3,4] as "3, 4", free() it; sets *product to the product of its numbers. */
 static char *take_shape(Header *header, int64_t *product) {
     enum { MOST = 640, ROOM = MOST + 32 };
     char *text = memory_array(ROOM, 1);
@@ -249,7 +249,7 @@ static int by_name(const void *left, const void *right) {
                   (*(const SafeTensor *const *)right)->name);
 }
 
-/* Returns what is wrong with a tensor's offsets if the last one ends at byte `end`; else NULL. */
+/* Returns why a tensor does not begin at byte `end`, where `before` ends; NULL: it does. */
 static const char *between(const SafeTensor *before, const SafeTensor *tensor, int64_t end) {
     static char text[1024];
     enum { NAME = 256 };
@@ -278,7 +278,7 @@ static const char *twice(const SafeTensor **all, int count) {
     return NULL;
 }
 
-/* Returns why tensors leave gaps, overlap, or do not fill a file of `size` bytes; else NULL. */
+/* Sets file->bytes. Returns why tensors overlap, have gaps, share names or do not fill the file. */
 static const char *placed_wrong(SafeFile *file, int64_t size) {
     const SafeTensor **all = memory_array(file->count + 1, sizeof *all);
     const char *wrong = NULL;

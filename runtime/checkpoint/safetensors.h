@@ -33,8 +33,8 @@ typedef struct SafeFile {
  * must be sorted by offset. *bytes receives their number, a multiple of 8. */
 char *safetensors_header(const SafeFile *file, size_t *bytes);
 
-/* Reads the header of an open file. Returns NULL, or why the file is invalid: truncated, or with
- * tensors that overlap or leave gaps. The text is valid until the next call. */
+/* Reads the header of an open file into *file. Returns NULL, or why the file is invalid: truncated,
+ * or with tensors that overlap or leave gaps. The text is valid until the next call. */
 const char *safetensors_read(int descriptor, SafeFile *file);
 
 /* Return the tensor of a name, or the value of a metadata key; NULL if there is none. */

@@ -62,7 +62,7 @@ static int sync_folder(const char *folder) {
     return file < 0 ? errno : finish(file, 0);
 }
 
-/* Writes a small file under a temporary name, syncs it, and renames it. */
+/* Writes a file under a temporary name, syncs it, and renames it. Returns 0 or an errno. */
 static int write_text(const char *path, const char *text, size_t bytes) {
     char part[NAME_ROOM + 8];
     snprintf(part, sizeof part, "%s.new", path);
@@ -75,7 +75,8 @@ static int write_text(const char *path, const char *text, size_t bytes) {
 
 /* ---- this rank's range ---- */
 
-/* Writes the checksums of this rank's range, one line "BEGIN BYTES CRC" for each chunk. */
+/* Writes the checksums of this rank's range to the file PATH.RANK, one line "BEGIN BYTES CRC" for
+ * each chunk. Returns 0 or an errno. */
 static int write_sums(const WritingPlan *plan, const char *path) {
     char *text = NULL, name[NAME_ROOM];
     size_t length = 0;
@@ -93,7 +94,8 @@ static int write_sums(const WritingPlan *plan, const char *path) {
     return error;
 }
 
-/* Writes this rank's range. Returns ABANDONED if another rank has failed and removed the file. */
+/* Writes this rank's range and checksums, and rank 0's header. Returns 0, an errno, or ABANDONED if
+ * another rank has failed and removed the file. */
 static int write_range(const WritingPlan *plan, const char *path) {
     int file = file_open_made(path);
     if (file < 0) return errno == ENOENT || errno == ENOTDIR ? ABANDONED : errno;
@@ -272,7 +274,7 @@ static void remove_failed(const WritingPlan *plan, const char *part, int error) 
     }
 }
 
-/* Writes this rank's part in the open folder. Returns the value of Writing.error. */
+/* Writes this rank's part; rank 0 completes the checkpoint. Returns the value of Writing.error. */
 static int write_part(const WritingPlan *plan) {
     char part[PATH_ROOM];
     writing_path(part, sizeof part, plan->folder, plan->step, "part");

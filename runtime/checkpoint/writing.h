@@ -39,8 +39,8 @@ typedef struct Writing Writing;
 /* Starts a thread that writes the checkpoint, and takes ownership of the plan's memory. */
 Writing *writing_begin(const WritingPlan *plan);
 
-/* Creates the folder and the .part file, and removes leftovers of killed programs. Rank 0 calls it
- * before any rank begins. A rank that fails removes the file, and no rank creates it again. */
+/* On rank 0, before any rank begins: creates the folder and the .part file, removes leftovers of
+ * killed programs, and sets plan->error. A rank that fails removes the file for good. */
 void writing_clear(WritingPlan *plan);
 
 /* Returns whether the writing thread has finished; true for NULL. */

@@ -21,7 +21,7 @@
 enum { QUERIES = 64, KEYS = 128 }; // rows and columns of a block of scores
 
 typedef struct Attention {
-    int64_t batch, s, t, heads, groups, d;
+    int64_t batch, s, t, heads, groups, d; // groups: key-value heads
     const float *q, *k, *v;
     int64_t q_pitch, k_pitch, v_pitch;      // elements from one row of all heads to the next
     const ht_view *query, *key;             // q and k, with the positions of their rows

@@ -126,8 +126,8 @@ static void add(const ht_view *to, float *wide, int64_t k, const ht_view *from, 
     }
 }
 
-/* Adds each element of x to y at its index along dimension `dim`, in the order of x. Operands: x,
- * index, global indices of y along dim; attribute: dim. */
+/* Sets y to 0, then adds each element of x at its index along dimension `dim`, in the order of x.
+ * Operands: x, index, global indices of y along dim; attribute: dim. */
 void ht_scatter_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *number = &call->operand[1], *y = &call->result[0];
     Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
@@ -232,8 +232,7 @@ static void add_lines(const ht_call *call, bool forward) {
     free(sums.places.entry);
 }
 
-/* Computes prefix sums along `dim`. Operands: x, global indices of y and of x along dim; attribute:
- * dim. */
+/* Computes prefix sums. Operands: x, global indices of y and of x along dim; attribute: dim. */
 void ht_cumsum_kernel(const ht_call *call) { add_lines(call, true); }
 
 void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }

@@ -203,7 +203,7 @@ static void backward_chunk(const Backward *b, const float *weight, Chunk chunk) 
     free(scratch);
 }
 
-/* Sums the partial sums of all chunks in order into `to`; the partial sums are `pitch` apart. */
+/* Sums the chunks' partial sums, `pitch` elements apart, into `to`, in the order of the chunks. */
 static void join_chunks(float *to, const float *parts, int64_t chunks, int64_t n, int64_t pitch) {
     memset(to, 0, (size_t)n * sizeof(float));
     for (int64_t c = 0; c < chunks; c++) add_row(to, parts + c * pitch, n);

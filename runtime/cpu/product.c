@@ -84,7 +84,7 @@ static void run_plain(const Product *p, float *y, const float *x, const float *w
     }
 }
 
-/* Sets `n` elements of y to the bias, or to 0 if bias is NULL. */
+/* Sets `n` elements of y, `step` apart, to the bias (`bias_step` apart), or to 0 if it is NULL. */
 static void bias_run(float *y, int64_t step, const float *bias, int64_t bias_step, int64_t n) {
     if (step == 1 && bias && bias_step == 1) memcpy(y, bias, (size_t)n * sizeof(float));
     else

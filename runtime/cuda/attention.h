@@ -35,10 +35,10 @@ typedef struct AttentionSegments {
 
 /* The sizes of a call, as a kernel argument. */
 typedef struct AttentionShape {
-    int batch, s, t, heads, groups, d;
-    int causal, aligned;           // aligned: rows can be copied 16 bytes at a time
-    float scale;                   // 1 / sqrt(d)
-    int q_pitch, k_pitch, v_pitch; // elements from one row of all heads to the next
+    int batch, s, t, heads, groups, d; // groups: key-value heads
+    int causal, aligned;               // aligned: rows can be copied 16 bytes at a time
+    float scale;                       // 1 / sqrt(d)
+    int q_pitch, k_pitch, v_pitch;     // elements from one row of all heads to the next
     AttentionPlaces queries, keys;
     AttentionSegments segments, key_segments; // segments of queries and of keys
 } AttentionShape;
@@ -98,7 +98,7 @@ static __device__ __forceinline__ int attention_first(const AttentionShape &a, i
     return a.causal ? attention_before(a.queries, a.s, attention_place(a.keys, j)) : 0;
 }
 
-/* Returns the offset in elements of row i of a head. Sequence b has `rows` rows, `pitch` apart. */
+/* Returns the offset in elements of row i of a head; sequence b has `rows` rows, `pitch` apart. */
 static __device__ inline int64_t attention_row(int rows, int64_t pitch, int d, int b, int i,
                                                int head) {
     return ((int64_t)b * rows + i) * pitch + (int64_t)head * d;

@@ -158,8 +158,7 @@ template <typename E, int W> struct KeyBlock {
     }
 };
 
-/* This thread's memory that keeps sums from one part to the next: `count` floats, E::threads
- * apart. */
+/* This thread's memory for sums between two parts: `count` floats, E::threads floats apart. */
 template <typename E, typename Sums> struct Carry {
     static constexpr int count = E::thread_rows * Sums::columns;
     float *place;

@@ -34,7 +34,7 @@ static __device__ __forceinline__ T &tile_element(T *tile, int row, int column) 
     return tile_piece<D>(tile, row, column / piece_elements<T>)[column % piece_elements<T>];
 }
 
-/* Rows in global memory: `valid` rows of d elements each. */
+/* Rows in global memory: `valid` rows of d elements, `pitch` apart. aligned: to 16 bytes. */
 template <typename T> struct Rows {
     const T *data;
     int64_t pitch;
@@ -42,8 +42,8 @@ template <typename T> struct Rows {
     bool aligned;
 };
 
-/* Starts an asynchronous copy of ROWS rows into a tile; missing rows become zeros. The data is
- * visible after copy_commit, copy_wait and a barrier. */
+/* Starts to copy ROWS rows into a tile, asynchronously if `aligned`; missing rows and columns
+ * become zeros. The data is visible after copy_commit, copy_wait and a barrier. */
 template <typename E, int ROWS>
 static __device__ __forceinline__ void tile_load(typename E::T *tile,
                                                  const Rows<typename E::T> &from) {

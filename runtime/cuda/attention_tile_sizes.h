@@ -1,8 +1,8 @@
 /* Tile sizes of the runtime's attention on a GPU. C++ only.
  *
  * Each list has an entry for heads of up to 64, of 128 and of 256 numbers (attention_width). An
- * entry names the engine that a block of threads runs with, then a second engine. The second is for
- * GPUs on which the first needs more shared memory than a block may have.
+ * entry names the engine that a block of threads runs with. It may name a second engine, for GPUs
+ * on which the first one needs more shared memory than a block may have.
  *
  *     PlainEngine<D, COLUMNS>                   tiles of 32 rows x COLUMNS (32)
  *     TensorEngine<D, PARTS, COLUMNS, ACROSS>   tiles of 64 PARTS / ACROSS rows x COLUMNS

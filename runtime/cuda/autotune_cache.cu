@@ -37,7 +37,7 @@ static std::string broadcast(std::string text) {
     return text;
 }
 
-/* Returns the texts of all ranks, in rank order. */
+/* Returns the texts of all ranks, joined in rank order. */
 static std::string gather(const std::string &mine) {
     const size_t ranks = (size_t)world_size();
     std::vector<int64_t> bytes(ranks);

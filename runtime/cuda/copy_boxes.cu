@@ -1,8 +1,8 @@
 /* Moves of boxes between buffers on the device: local steps of conversions, sums, fills.
  *
  * The moves of a step run in one launch, or few. A unit is a run of bytes that is read and written
- * at once. A span is 2048 units, and a block of threads takes one span. If a sum writes memory that
- * an earlier move of the step reads or writes, the sum goes to a later launch. */
+ * at once. A span is at most 2048 units; a block of threads takes one span. If a sum writes memory
+ * that an earlier move of the step reads or writes, the sum goes to a later launch. */
 #include "exchange/copy_boxes.h"
 #include "cuda/streams.h"
 

@@ -87,7 +87,7 @@ static Classes classes_of(const ht_view *x, const ht_view *target, const ht_view
             cuda_report("target %lld at element %lld is outside the %lld classes", target)};
 }
 
-/* Returns the column of row r's target within this piece; -1: it is ignored or in another piece. */
+/* Returns the column of row r's target in this piece; -1: ignored, a fault, or elsewhere. */
 static __device__ inline int64_t target_column(const Classes &c, int64_t r) {
     const int64_t target = c.target.at(r);
     if (target == IGNORED) return -1;

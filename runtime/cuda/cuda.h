@@ -72,7 +72,7 @@ static __device__ inline void cuda_fault(CudaReport report, long long a, long lo
 /* ---- memory and properties of the device ---- */
 
 /* Returns device memory for one operator's intermediate values, aligned to 256 bytes. The next call
- * of any operator may use the memory, which is never freed, since graphs keep its address. */
+ * of any operator may use the memory, which stays until the end, since graphs keep its address. */
 void *cuda_scratch(int64_t bytes);
 
 /* Returns device memory with this content, for tables that kernels read. The memory lasts as long

@@ -156,7 +156,7 @@ CudnnDevice::CudnnDevice(const std::string &json) {
     finalize(device);
 }
 
-/* Returns whether an engine may give different bits in each run. */
+/* Returns whether an engine may give different bits in each run, or cuDNN does not tell. */
 static bool may_differ(CudnnDescriptors *of, cudnnBackendDescriptor_t config) {
     cudnnBackendDescriptor_t engine = of->make(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];

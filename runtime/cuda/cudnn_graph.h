@@ -23,8 +23,7 @@
 #include <string>
 #include <vector>
 
-/* The first version of cuDNN whose attention supports numbers of keys that are not multiples of 128
- * correctly. */
+/* The first cuDNN version whose attention is correct for numbers of keys not a multiple of 128. */
 enum { CUDNN_LEAST_VERSION = 91600 };
 
 /* CUDNN_RANK: dimensions of every tensor; CUDNN_TENSOR_ALIGNMENT: bytes. */

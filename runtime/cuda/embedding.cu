@@ -29,7 +29,7 @@ static __device__ inline int64_t row_of(const Tokens &tokens, int64_t i) {
     return tokens.places.find(token);
 }
 
-/* Computes y[i] = table[row of token i]; a row has `units` units. */
+/* Computes y[i] = table[row of token i], or 0 for a row elsewhere; a row has `units` units. */
 template <typename Unit>
 __global__ void embedding_device(Unit *y, const Unit *table, int64_t units, Tokens tokens) {
     for (int64_t i = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; i < tokens.count;

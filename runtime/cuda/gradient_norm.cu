@@ -16,8 +16,8 @@ static float *collected_sum;        // address of the result
 static const float *collected_more; // address of a number to add; nullptr: no number
 static int64_t collected_chunks;
 
-/* Computes the sum of the squares of all tensors, plus *more. Each block takes every gridDim.y-th
- * chunk, so the sum has a fixed order. */
+/* Computes the sum of the squares of all tensors, plus *more unless `more` is NULL. Each block
+ * takes every gridDim.y-th chunk, so the sum has a fixed order. */
 __global__ void __launch_bounds__(COLLECT_THREADS)
     square_sum_device(float *sum, const float *more, const Squared *tensors, int64_t count,
                       int64_t chunks) {

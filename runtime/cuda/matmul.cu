@@ -109,7 +109,7 @@ static void point(cublasLtMatmulDesc_t product, const Matmul &m, const Operands 
     if (m.aux) describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, at.aux);
 }
 
-/* Asks cuBLASLt for its best algorithms. */
+/* Sets the algorithms of `p` to those that cuBLASLt proposes for the addresses' alignments. */
 static void choose(Prepared *p, const Matmul &m, const Operands &at) {
     cublasLtMatmulPreference_t preference;
     cublasLtMatmulHeuristicResult_t best[MOST_ALGORITHMS];

@@ -57,8 +57,8 @@ static struct {
     bool exchanging;                 // the current run uses the exchange stream
 } nccl;
 
-/* Classifies an NCCL error: CUDA errors are faults of the device, invalid calls are errors of the
- * program, all other errors come from the network or a dead rank. */
+/* Returns the exit status for an NCCL error: invalid calls are errors of the program, all others
+ * come from the network or a dead rank. If the device is at fault, ends the program. */
 static FailStatus status_of(ncclResult_t result) {
     cuda_check_device();
     switch (result) {
@@ -155,7 +155,7 @@ static void add_replica_groups(const ht_reshard *plan, const ht_reshard *owner,
     }
 }
 
-/* Adds a plan's group; if kind >= 0 (devices are positions), one for each pipeline of that kind. */
+/* Adds a plan's group; if devices are positions (kind >= 0), for each pipeline of the template. */
 static void add_placed_group(const ht_reshard *plan, const ht_reshard *owner,
                              const ChannelPlans *plans, const ht_group *group) {
     if (plan->kind < 0) add_replica_groups(plan, owner, NULL, group);
@@ -405,9 +405,8 @@ static ncclComm_t find_comm(const ChannelRun *run, const ht_reshard_step *step, 
     return comm_for(run, group);
 }
 
-/* Issues a step. Consecutive independent collectives of the same verb share one NCCL group call. An
- * example is a gradient bucket whose large tensors are not packed
- * (compiler/reshard/order/fuse_collectives.c). */
+/* Issues a step. Consecutive independent collectives of the same verb share an NCCL group call,
+ * such as the large tensors of a gradient bucket (compiler/reshard/order/fuse_collectives.c). */
 static void nccl_communicate(const ChannelRun *run, const ht_reshard_step *step) {
     int mine;
     ncclComm_t comm = find_comm(run, step, &mine);
@@ -424,7 +423,7 @@ static void nccl_communicate(const ChannelRun *run, const ht_reshard_step *step)
     nccl.together = goes_on ? first : NULL;
 }
 
-/* ---- runs ---- */
+/* ---- the stream of a run ---- */
 
 static bool communicates(const ChannelRun *run) {
     for (int s = 0; s < run->part->step_count; s++)

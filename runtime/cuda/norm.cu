@@ -21,7 +21,7 @@ typedef struct Forward {
     const float *weight, *bias;
     float *mean, *rstd;
     float eps;
-    int length; // rstd is 1 / max(length, eps) instead of 1 / sqrt(mean of squares + eps)
+    int length; // 1: rstd is 1 / max(length of the row, eps); 0: 1 / sqrt(mean of squares + eps)
 } Forward;
 
 /* Returns the mean of a row, or 0 if f.mean is NULL. x receives the last tile. */
@@ -139,13 +139,13 @@ static __device__ inline float *block_part(const Backward &b, const Team &team) 
     return b.part + (int64_t)blockIdx.x * (b.dbias ? 2 : 1) * team.n;
 }
 
-/* Index of the sums of a thread's columns, for dweight and for dbias, if a row is one tile. The
- * sums are in shared memory, since the rows take all registers. Columns are stored in groups as
- * wide as one vector load; the groups of all threads lie side by side. */
-enum { OF_WEIGHT, OF_BIAS };
+enum { OF_WEIGHT, OF_BIAS }; // sums for dweight, sums for dbias
 
 template <int V> constexpr int SUM_WIDTH = V < 4 ? V : 4;
 
+/* Returns the address of a thread's column sums from element e on, for dweight or dbias, if a row
+ * is one tile. The sums are in shared memory, since rows take all registers. Columns are stored in
+ * groups as wide as one vector load; the groups of all threads lie side by side. */
 template <int V> static __device__ inline float *column_sums(int which, int e, unsigned team) {
     constexpr int WIDTH = SUM_WIDTH<V>;
     HT_SHARED(float, shared); // [2][TEAM_ELEMENTS / WIDTH][threads of the block][WIDTH]

@@ -92,7 +92,7 @@ static int64_t call_count(const Plan *p) {
     return p->c.outer_total / extent_of(batch_axis(p)) * p->c.sum_total;
 }
 
-/* Returns whether every column of bf16 begins at a multiple of PITCH bytes. */
+/* Returns whether every column begins at a multiple of PITCH bytes; true for f32. */
 static bool is_aligned(const Matrix &m, const void *data) {
     const int64_t bytes = dtype_bytes(m.dtype);
     return m.dtype != HT_BF16 || ((m.columns == 1 || m.pitch * bytes % PITCH == 0) &&
@@ -201,7 +201,7 @@ static bool takes_sums(const Plan *p) {
     return kept && call->y_dtype == HT_F32 && p->c.outer_total == 1 && p->c.sum_total == 1;
 }
 
-/* Returns whether cuBLASLt can add the bias and apply the activation. */
+/* Returns whether cuBLASLt can add bias, activation, aux and sums; sets these in p->matmul. */
 static bool has_epilogue(Plan *p) {
     const ht_product_call *call = p->call;
     if (p->y.copied || is_narrowed(call) || call_count(p) > 1 ||

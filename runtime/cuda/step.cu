@@ -11,12 +11,12 @@ static_assert((int)CUDA_HYPER == (int)DEVICE_HYPER, "a step has the numbers of a
 /* A message with which a kernel ends the program: cuda_report's text, and the operator that ran. */
 struct Report {
     const char *format, *where;
-    ht_view piece; // rank 0: no piece
+    ht_view piece; // piece.rank 0: no piece
 };
 
 static struct {
-    CudaStep *device, *host;     // host: pinned
-    CudaFault *fault, *seen;     // seen: pinned
+    CudaStep *device, *host;     // host: pinned memory
+    CudaFault *fault, *seen;     // seen: pinned copy of *fault
     std::vector<Report> reports; // report number n is reports[n - 1]
 } step;
 

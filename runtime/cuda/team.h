@@ -30,7 +30,7 @@ enum {
 };
 
 typedef struct Team {
-    int64_t rows, n;
+    int64_t rows, n;  // rows of the matrix; elements of a row
     int warps, teams; // warps of a team, teams of a block
     int64_t tiles;    // tiles of a row
 } Team;

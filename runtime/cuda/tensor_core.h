@@ -48,8 +48,7 @@ static __device__ __forceinline__ void tensor_load_transposed(uint32_t (&to)[4],
                  : "memory");
 }
 
-/* Starts an asynchronous copy of 16 aligned bytes from global to shared memory. Writes zeros unless
- * `valid`. */
+/* Starts an asynchronous copy of 16 aligned bytes to shared memory; of zeros unless `valid`. */
 static __device__ __forceinline__ void copy_begin(void *shared, const void *global, bool valid) {
     uint32_t address = (uint32_t)__cvta_generic_to_shared(shared);
     int bytes = valid ? 16 : 0;

@@ -18,8 +18,7 @@ static int axis_kind(const ht_axis *a) {
     return (a->y ? IN_Y : 0) | (a->x ? IN_X : 0) | (a->w ? IN_W : 0);
 }
 
-/* Returns whether axes a (outer) and b (inner) are one axis of extent a->extent * b->extent in
- * every tensor. */
+/* Returns whether outer axis a and inner axis b can be one axis in every tensor. */
 static int axes_merge(const ht_axis *a, const ht_axis *b) {
     return a->y == b->y * b->extent && a->x == b->x * b->extent && a->w == b->w * b->extent &&
            a->b == b->b * b->extent;

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { DEVICE_HYPER = 64 }; // hyper-parameters of all optimizers of a program
+enum { DEVICE_HYPER = 64 }; // most hyper-parameters of all optimizers of a program
 
 /* Opens this rank's device. Returns NULL, or a line for the user on why there is none. */
 const char *device_open(void);

@@ -64,7 +64,7 @@ static BindTensor tensor_of(const OperatorAccess *access, int operand, const ht_
     return tensor;
 }
 
-/* Describes the tensors and factors of a call. */
+/* Returns the tensors and factors of a call in the form that compiler/binding takes. */
 static BindCall describe(Call *call) {
     static const BindHost host = {host_count,       host_size,     host_violated,
                                   host_access_text, host_argument, host_refuse};

@@ -56,7 +56,7 @@ float eager_program_grad_norm(const eager_program *program);
  * all these programs must be fed again. */
 void eager_program_forget(eager_program *program);
 
-/* Sets *state to optimizer state `index` of all that train; returns false past the last. */
+/* Sets *state to number `index` of the states of all programs; returns false past the last. */
 bool eager_store_state(eager_store *store, int index, eager_state *state);
 
 /* Set the store's seed, and the number of a program's next step, from a checkpoint. */

@@ -150,6 +150,6 @@ void call_bind(Call *call, ht_dtype *types, ht_dims *shapes);
 void operator_product(float *y, const float *x, const float *w, const float *bias, int rank,
                       const ht_axis *axes);
 
-/* Rounds values to bf16. */
+/* Round values to bf16, in place. */
 void operator_round_float(float *values, int64_t count);
 void operator_round_double(double *values, int64_t count);

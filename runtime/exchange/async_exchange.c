@@ -23,7 +23,7 @@ enum {
     FIRST_NAP = 20000, // nanoseconds
     LONGEST_NAP = 200000,
     CHECK_EVERY = 1000, // passes without progress between two checks of the other ranks
-    /* Bytes received at a time for reductions, by all running exchanges of HT_QUEUE_GRADIENTS. */
+    /* Most bytes received at once for reductions by all running exchanges of HT_QUEUE_GRADIENTS. */
     MOST_ROOM = 1 << 22
 };
 
@@ -44,7 +44,7 @@ typedef struct ExchangeState {
     double since;          // start of the run, for the timeline
     int64_t receive_bytes; // most bytes that a round receives for reductions
     Progress progress;
-    void *mark;
+    void *mark; // the device's work before the exchange (ChannelMemory.mark); NULL: none
     const ht_reshard_step *step, *end; // the current or next step; the end of the steps
     Staged staged;                     // for device memory: the step's copy in host memory
     ChannelRun on_host;                // for device memory: the run with its buffer on the host
@@ -72,8 +72,8 @@ static const ChannelMemory *device_memory(void) { return channel_of_device()->me
 
 /* ---- rounds ---- */
 
-/* Begins the transfers that have bytes and go to or come from other ranks. `like` has their tag and
- * direction. Returns how many were begun. */
+/* Begins, in `posts`, the transfers that have bytes and are with other ranks. `like` has their tag
+ * and direction. Returns how many were begun. */
 static int begin_posts(const Queue *queue, Post *posts, const HostTransfer *transfers, int count,
                        Post like) {
     int begun = 0;
@@ -153,7 +153,7 @@ static bool begin_step(const Queue *queue, AsyncExchange *async, ExchangeState *
                                              : begin_moves(queue, async, state);
 }
 
-/* Continues with the next step once the device has finished this one. */
+/* Returns whether the device has finished the step; if so, continues with the next step. */
 static bool end_device(const Queue *queue, AsyncExchange *async, ExchangeState *state) {
     (void)async;
     if (!device_memory()->idle(queue->lane)) return false;
@@ -284,7 +284,7 @@ static bool pass(Queue *queue) {
     return moved;
 }
 
-/* Yields or sleeps. `idle` counts passes in a row without progress; sleeps grow with it. */
+/* Yields or sleeps, longer with `idle`: passes in a row without progress. May check the ranks. */
 static void rest(int idle) {
     long nap = FIRST_NAP;
     for (int i = YIELDS; i < idle && nap < LONGEST_NAP; i++) nap += nap / 4;

@@ -43,7 +43,7 @@ void async_exchanges_close(void);
 /* Starts an async exchange and returns. The exchange begins after earlier work on the device. */
 void async_exchange_begin(AsyncExchange *async);
 
-/* Makes all work issued to the device from now on wait for the end of the async exchange. */
+/* Makes the host, or on a GPU all work issued to the device from now on, wait for the exchange. */
 void async_exchange_end(AsyncExchange *async);
 
 /* Frees what an async exchange has kept between runs. The exchange must not be running. */

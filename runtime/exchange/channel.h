@@ -32,7 +32,7 @@ typedef struct ChannelRun {
 typedef struct ChannelPlans {
     int count, pipeline_count;
     const ht_reshard *const *plan;
-    /* By plan: bit mask (1 << HT_QUEUE_...) of the queues that overlap it with computing. */
+    /* By plan: bit mask (1 << HT_QUEUE_...) of the queues whose transfers use the plan. */
     const unsigned *queues;
     const ht_pipeline *pipelines;
 } ChannelPlans;
@@ -86,8 +86,8 @@ const Channel *channel_of_host(void);
 const Channel *channel_of_device(void);
 void channel_use(const Channel *of_device);
 
-/* Returns the run of a plan by one rank. The rank is the device `position` of `pipeline`, or device
- * `rank` if pipeline is NULL. The caller fills in the buffers. */
+/* Returns the run of a plan by one rank: by device `position` of `pipeline`, or by device `rank` if
+ * the plan is for no pipeline template (kind -1). The caller fills in the buffers. */
 ChannelRun channel_run(const ht_reshard *plan, const ht_pipeline *pipeline, int position, int rank);
 
 /* Returns the run of a plan for a replica group, with the device mapping but no device's part. */
@@ -114,7 +114,7 @@ char *channel_block(const ChannelRun *run, const ht_reshard_step *step, const ht
 /* Fills `messages` with the messages of an HT_EXCHANGE step: first the sends, then the receives. */
 void channel_messages(const ChannelRun *run, const ht_reshard_step *step, HostTransfer *messages);
 
-/* Returns the index of a device in a group. */
+/* Returns the index of a device in a group; 0 if it is not in the group. */
 int channel_position(const ht_group *group, int device);
 
 /* channel_communicates returns whether a step involves other ranks. channel_verb returns a verb's
@@ -128,9 +128,9 @@ void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step);
 /* Independent steps (exchange/independent_steps.c), which a channel may issue together (NCCL). */
 
 /* Returns the next collective after `step` that can be issued together with the collectives from
- * `first` to `step`. It has their verb and group, and is independent of them. Only local moves,
- * which run first, may lie in between. Returns NULL if there is none, or if the devices of the plan
- * have different steps. All members of a group must issue the same calls. */
+ * `first` to `step`: of the same verb and group, and independent of them. Only local moves, which
+ * run first, may lie in between. Returns NULL if there is none, or if the devices of the plan have
+ * different steps, since all members of a group must issue the same calls. */
 const ht_reshard_step *steps_next_together(const ChannelRun *run, const ht_reshard_step *first,
                                            const ht_reshard_step *step);
 

@@ -166,7 +166,7 @@ static bool next_round(Rounds *r) {
     }
 }
 
-/* ---- all ---- */
+/* ---- all rounds of a step ---- */
 
 Rounds rounds_open(const ChannelRun *run, const ht_reshard_step *step) {
     Rounds r = {.run = run, .step = step, .size = (int64_t)ht_dtype_bytes(step->dtype)};

@@ -19,10 +19,10 @@ typedef struct Rounds {
     const ChannelRun *run;
     const ht_reshard_step *step;
     const ht_group *group; // NULL: the step is HT_EXCHANGE
-    int members, mine;
-    int64_t size;   // bytes of an element
-    int64_t number; // number of rounds begun
-    int64_t folded; // elements received from every member for reduction
+    int members, mine;     // ranks of the group; index of this rank among them
+    int64_t size;          // bytes of an element
+    int64_t number;        // number of rounds begun
+    int64_t folded;        // elements received from every member for reduction
     char *to, *parts;
 } Rounds;
 

@@ -18,7 +18,7 @@ struct Sheet {
     size_t size;
     ht_dtype dtype;
     ht_reduction reduction;
-    ht_stride rows, row;
+    ht_stride rows, row; // second innermost dimension, and innermost dimension
 };
 
 /* Runs `sheet` for each index of the dimensions outside the two innermost. */
@@ -39,7 +39,7 @@ static void run_sheets(Sheet sheet, const ht_move *move, char *to, const char *f
     for_each_sheet(&sheet, move->dim, move->rank, to, from);
 }
 
-/* Copies rows of `bytes`. If `bytes` is a constant, the compiler emits no call of memcpy. */
+/* Copies a sheet's rows of `bytes` bytes. If that is a constant, the compiler calls no memcpy. */
 static inline void copy_whole_rows(const Sheet *sheet, char *to, const char *from, size_t bytes) {
     int64_t to_step = sheet->rows.to * (int64_t)sheet->size,
             from_step = sheet->rows.from * (int64_t)sheet->size;

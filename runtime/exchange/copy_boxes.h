@@ -12,10 +12,10 @@ extern "C" {
 /* Returns the bytes of an element. */
 size_t ht_dtype_bytes(ht_dtype dtype);
 
-/* Copies a box whose first elements are at `to` and `from`; returns at once if these are equal. */
+/* Copies a box of `size`-byte elements, the first from `from` to `to`, unless these are equal. */
 void ht_move_copy(const ht_move *move, size_t size, char *to, const char *from);
 
-/* Reduces into `to`: to + from, or the maximum of both. */
+/* Reduces a box into the box at `to`: to + from, or the maximum of both. */
 void ht_move_combine(const ht_move *move, ht_dtype dtype, ht_reduction reduction, char *to,
                      const char *from);
 

@@ -62,7 +62,7 @@ static MPI_Comm comm_for(const ChannelRun *run, const ht_group *group) {
     return made->comm;
 }
 
-/* Creates the communicators of this rank's groups in the plans' order, equal on all ranks. */
+/* Starts the async exchanges' threads, and creates the other plans' communicators in plan order. */
 static void mpi_prepare(const ChannelPlans *plans) {
     int position = 0;
     const ht_pipeline *pipeline = channel_pipeline(plans, world_rank(), &position);

@@ -18,7 +18,7 @@ typedef struct Staged {
 Staged staging_open(const ht_reshard_step *step);
 void staging_close(Staged *staged);
 
-/* Returns a copy of the run that uses `buffer` as its scratch memory. */
+/* Returns the run with `buffer` as scratch memory and without its other buffers. */
 ChannelRun staging_run(const ChannelRun *run, char *buffer);
 
 /* staging_load calls `copy` for each sent block, from device to buffer. staging_store calls `copy`

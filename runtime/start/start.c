@@ -40,7 +40,7 @@ static void read_line(const char *path, char *line) {
     if (file) fclose(file);
 }
 
-/* Counts cores by the first processor of each core. */
+/* Counts processors that are the first of their core, or whose core is unknown; at least 1. */
 static int count_cores(int processors) {
     int cores = 0;
     for (int processor = 0; processor < processors && processor < MOST_PROCESSORS; processor++) {

@@ -21,13 +21,13 @@
 #include <unistd.h>
 
 enum {
-    WINDOW = 100, // number of steps for which a switch counts as recent
-    PER_WINDOW = 2,
-    NAME = 64,     // characters of a strategy's name
-    STEPS_KEPT = 3 // number of step times that are kept; their median is the usual step time
+    WINDOW = 100,   // number of steps for which a switch counts as recent
+    PER_WINDOW = 2, // recent switches that a rank may cause before steps_needed grows
+    NAME = 64,      // characters of a strategy's name
+    STEPS_KEPT = 3  // number of step times that are kept; their median is the usual step time
 };
 
-typedef enum Phase { WATCHING, PLANNING, MAKING } Phase;
+typedef enum Phase { WATCHING, PLANNING, MAKING } Phase; // MAKING: a strategy is compiled
 
 /* A plan of hetu-balance: the request and its answer. */
 typedef struct Asked {
@@ -38,7 +38,7 @@ typedef struct Asked {
     char name[NAME];                  // name of the planned strategy
     bool made;                        // the strategy is new and must be compiled
     double now, then, moves, seconds; // step seconds now and planned; bytes, seconds of the switch
-    double *work; // work by rank under the first strategy, then by rank under the planned one
+    double *work; // 2 * ranks: work by rank under the first strategy, then under the planned one
 } Asked;
 
 typedef struct Balance Balance;
@@ -58,7 +58,7 @@ struct Balance {
     int64_t steps, at;                   // steps seen; number of the current or next step
     double base_seconds;   // step time under the first strategy with healthy ranks; 0: not known
     double switch_seconds; // duration of the last switch; 0: there was none
-    int64_t *switched;     // by rank: step numbers of its last PER_WINDOW switches; < -WINDOW: none
+    int64_t *switched;     // by rank: steps of its last PER_WINDOW switches; < -WINDOW: none
 };
 
 /* ---- messages ---- */
@@ -191,7 +191,7 @@ void ht_balance_with(ht_program *program, ht_balance_options options) {
     else program->session->balance = open_balance(program, options);
 }
 
-/* Ends hetu-balance if it runs, and deletes its output. */
+/* Ends hetu-balance if it runs, and deletes the output file. */
 static void drop_plan(Balance *balance) {
     Asked *asked = &balance->asked;
     if (balance->phase == PLANNING && asked->planner) {
@@ -230,7 +230,7 @@ static char *rates_word(const Asked *asked, int count) {
     return word;
 }
 
-/* Chooses the next unused strategy name: balanced1, balanced2, ... */
+/* Sets asked.name to the next unused name of a strategy: balanced1, balanced2, ... */
 static void new_name(Balance *balance) {
     do snprintf(balance->asked.name, NAME, "balanced%d", ++balance->plans);
     while (image_under(balance->image, balance->asked.name) >= 0);
@@ -243,7 +243,7 @@ static void rest(Balance *balance) {
     balance->rests = true;
 }
 
-/* Starts hetu-balance for the rates of the request, in another process. */
+/* Starts hetu-balance for asked.rates, in another process. On failure, prints why and rests. */
 static void start_planner(Balance *balance) {
     Asked *asked = &balance->asked;
     char reason[REASON], now[NAME + 128], base[NAME + 128], model[NAME + 128], name[NAME + 16],
@@ -269,8 +269,8 @@ static void start_planner(Balance *balance) {
     free(rates);
 }
 
-/* Reads the output of hetu-balance, such as the lines "strategy balanced1 new", "now 4", "then
- * 1.3", "work 0 1 1.2". Returns false if a line is missing. */
+/* Reads hetu-balance's output into `asked`: lines such as "strategy balanced1 new", "now 4", "then
+ * 1.3", "moves 8e6 0.1", "work 0 1 1.2". Returns false if a line is missing. */
 static bool read_plan(Balance *balance) {
     Asked *asked = &balance->asked;
     char line[256], kind[16] = "";
@@ -320,8 +320,8 @@ static double switch_cost(const Balance *balance) {
     return fmax(balance->switch_seconds, balance->asked.seconds) * pow(2, recent_switches(balance));
 }
 
-/* Returns for how many steps in a row a rank must differ from its planned rate. A rank that has
- * caused PER_WINDOW recent switches needs many more steps (hysteresis). */
+/* Returns how many steps in a row a rank's rate must differ from its planned one: options.steps;
+ * after PER_WINDOW recent switches, 8 times as many if it differs by 1.5 or more, else WINDOW. */
 static int steps_needed(const Balance *balance, int rank) {
     const double far = 1.5;
     const Rates *rates = balance->rates;
@@ -332,8 +332,8 @@ static int steps_needed(const Balance *balance, int rank) {
     return fabs(rates->rate[rank] - rates->planned[rank]) >= far ? 8 * needed : WINDOW;
 }
 
-/* Returns whether a rank's rate has differed long enough from its planned rate. If so, sets the
- * rates to plan for. */
+/* Sets asked.cause, and returns whether a rank's rate has differed long enough from its planned
+ * rate. If so, sets asked.rates to the rates to plan for. */
 static bool find_moved(Balance *balance) {
     const Rates *rates = balance->rates;
     bool found = false;
@@ -345,7 +345,8 @@ static bool find_moved(Balance *balance) {
     return found;
 }
 
-/* Returns whether the plan saves more time in `horizon` steps than the switch costs. Prints why. */
+/* Returns whether the plan is another strategy, at least 0.5% faster, and saves more time in
+ * `horizon` steps than the switch costs. Prints the decision. */
 static bool pays_back(const Balance *balance) {
     const Asked *asked = &balance->asked;
     double gain = usual_step(balance) * (1 - asked->then / asked->now), cost = switch_cost(balance);
@@ -372,7 +373,7 @@ static void leave(Balance *balance) {
     balance->phase = WATCHING;
 }
 
-/* Accepts the plan. Has its strategy compiled if it is new. */
+/* Accepts the plan, and has the strategy compiled if the plan made a new one. */
 static void take_plan(Balance *balance) {
     balance->phase = MAKING;
     if (balance->asked.made) prepare_request(balance->image, balance->asked.strategy);

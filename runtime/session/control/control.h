@@ -36,22 +36,22 @@ void balance_close(ht_session *session);
  * A thread plans the next batch while the current one trains. Example: rows of capacities 4096,
  * 1024, 1024 hold the lengths 900, 3000, 1000 and get sequences 1, 2, 0. */
 
-/* Updates the measured step time of the current strategy. */
+/* Updates the mean step seconds of the current strategy; skips the first step after a switch. */
 void dispatch_note(const ht_program *program, double seconds);
 void dispatch_close(ht_session *session);
 
 /* ---- ending ---- */
 
-/* Saves a checkpoint and ends the program after a signal (base/signals.h). All run on rank 0.
- *
- * A main that calls ht_told_to_end handles the signal itself. For a main that does not, but has
- * saved or loaded a checkpoint, the session saves between two steps as ht_save did last. The
- * session then ends the program with status 128 + signal. */
+/* Saves a checkpoint and ends the program after a signal (base/signals.h). All functions below run
+ * on rank 0. A main that calls ht_told_to_end handles the signal itself. For a main that does not,
+ * but has saved or loaded a checkpoint, the session saves between two steps as ht_save did last,
+ * then ends the program with status 128 + signal. */
 
 /* Makes all ranks defer the signals, which otherwise end a rank at once. */
 void ending_heed(ht_session *session);
 
-/* Note the folder and numbers of main's last ht_save, ht_remember, or loaded checkpoint. */
+/* Note the folder and numbers of main's last ht_save or loaded checkpoint. ending_remembered notes
+ * the numbers only, and only if `folder` is that of the last ht_save or loaded checkpoint. */
 void ending_saved(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_remembered(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_resumed(ht_session *session, const char *folder);
@@ -64,7 +64,7 @@ int ending_signal(const ht_session *session);
  * point of main's loop at which main saved last; `next` is the program that main runs next. */
 void ending_check(const ht_program *next);
 
-/* Before a step of `next`: calls ending_check, and notes which program trains. */
+/* Calls ending_check before a step of `next`, and notes which program trains. */
 void ending_turn(const ht_program *next);
 
 /* Frees the state of this module at the end of a session. */

@@ -14,7 +14,7 @@
 /* A strategy: its rows, and its step time. */
 typedef struct Holds {
     int image;
-    int64_t rows, length; // rows of a batch; largest capacity, in tokens
+    int64_t rows, length; // rows of a batch; sequence length in tokens: the largest capacity
     int64_t *capacity;    // by row, in tokens
     int64_t *order;       // rows, by falling capacity
     double tokens;        // tokens per device of the slowest pipeline; estimates the step time
@@ -25,9 +25,9 @@ typedef struct Holds {
 /* A batch and its plan: the strategy, and a row for each sequence. */
 typedef struct Batch {
     int64_t count, *lengths, *order; // lengths in tokens; order: sequences, longest first
-    int64_t *row;
-    int chosen; // index of the strategy; -1: none holds the batch
-    double *lost;
+    int64_t *row;                    // by sequence: its row
+    int chosen;                      // index of the strategy; -1: none holds the batch
+    double *lost;                    // by strategy: Holds.lost as it is after this batch
     bool planned;
 } Batch;
 
@@ -132,7 +132,8 @@ static void free_strategies(Holds *list, int count) {
     free(list);
 }
 
-/* Lists the strategies again if new ones came or the variable changed. Indices and times stay. */
+/* Lists the strategies again if new ones came or `variable` changed; keeps measured times. Ends
+ * the program if no strategy was compiled with `variable`. */
 static void list_strategies(struct Dispatch *dispatch, const int *variable) {
     int own = session_image_program(dispatch->program)->number, old_count = dispatch->count;
     Holds *old = dispatch->at;
@@ -204,7 +205,7 @@ static int choose(const struct Dispatch *dispatch, const Batch *batch) {
     return best;
 }
 
-/* Chooses the strategy of a batch, and gives the longest sequences the rows of most capacity. */
+/* Sets batch->chosen and batch->row: the i-th longest sequence gets the i-th largest row. */
 static void plan(const struct Dispatch *dispatch, Batch *batch) {
     batch->chosen = choose(dispatch, batch);
     const Holds *own = batch->chosen < 0 ? NULL : &dispatch->at[batch->chosen];
@@ -310,7 +311,8 @@ static _Noreturn void no_room(const struct Dispatch *dispatch, const Batch *batc
             (long long)(found < most->rows ? most->capacity[most->order[found]] : 0));
 }
 
-/* Plans a batch on one device: sequence i in row i, all rows as long as the longest sequence. */
+/* Plans a batch on one device: sequence i gets row i. Sets *variable to the longest length and has
+ * the model evaluated again (eager_program_forget). */
 static const ht_dispatched *answer_eager(struct Dispatch *dispatch, int *variable,
                                          const int64_t *lengths, int64_t count) {
     int64_t longest = 0;
@@ -326,7 +328,8 @@ static const ht_dispatched *answer_eager(struct Dispatch *dispatch, int *variabl
     return &dispatch->answer;
 }
 
-/* Switches to the planned strategy if it is not the current one, and measures the switch. */
+/* Updates `lost` and main's variables. If another strategy is planned, switches to it and times the
+ * switch. */
 static void go(struct Dispatch *dispatch) {
     Batch *batch = &dispatch->now;
     int own = session_image_program(dispatch->program)->number,

@@ -13,7 +13,7 @@ enum {
     TIMES = 3     // repetitions of the call that an idle rank measures
 };
 
-/* The calls of one kernel with tensors of one size, without the tensors' contents. */
+/* The calls of one kernel with one total number of elements; the tensors' contents are not kept. */
 typedef struct Remembered {
     ht_kernel *kernel;
     int64_t elements;
@@ -61,7 +61,7 @@ static void take_call(Remembered *own, ht_kernel *kernel, const ht_call *call, i
            sizeof *call->operand * (size_t)call->operand_count);
 }
 
-/* Records a call's time. Ignores optimizers, whose hyperparameters change with the step. */
+/* Records a call's time. Skips calls above a limit and optimizers (hyperparameters change). */
 static void remember(ht_kernel *kernel, const ht_call *call, double seconds) {
     int64_t elements = count_elements(call);
     int c = 0;

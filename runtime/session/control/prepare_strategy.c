@@ -21,6 +21,7 @@
 
 /* ---- requests ---- */
 
+/* States of a request: asked for, hetucc runs, compiled, loaded by all ranks, refused. */
 typedef enum Progress { ASKED, MADE_NOW, THERE, TAKEN, REFUSED } Progress;
 
 typedef struct Arrival {

@@ -90,7 +90,7 @@ static double least_seconds(const Rates *rates) {
     return share * most;
 }
 
-/* Predicts each rank's healthy time from its work under this and under the first strategy. */
+/* Predicts under->expected, each rank's healthy seconds, from its work under both strategies. */
 static void expect(Rates *rates, RatesUnder *under, const double *work) {
     for (int r = 0; r < rates->count; r++) {
         double own = rates->under[0]->healthy[r];

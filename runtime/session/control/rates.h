@@ -26,8 +26,8 @@ typedef struct RatesUnder {
 } RatesUnder;
 
 typedef struct Rates {
-    int count; // ranks
-    double change;
+    int count;     // ranks
+    double change; // relative difference from `planned` from which a rate has changed (is_away)
     // by rank: rate in the last step, the one before, and the one before that
     double *rate, *before, *earlier;
     double *planned; // by rank: rates that the current strategy is planned for
@@ -42,9 +42,8 @@ typedef struct Rates {
 Rates *rates_create(int ranks, double change);
 void rates_destroy(Rates *rates);
 
-/* Notes a switch to the strategy of `image`, planned for the rates `planned`. `work`, unless NULL,
- * has all ranks' work under the first strategy (0: idle), then all ranks' work under this one, in
- * one unit. */
+/* Notes a switch to the strategy of `image`, planned for the rates `planned`. `work`, or
+ * NULL, has 2 * count entries: by rank under the first strategy (0: idle), then under this one. */
 void rates_go(Rates *rates, int image, const double *planned, const double *work);
 
 /* Updates the rates from the reports of a step. Returns false while healthy times are unknown. */

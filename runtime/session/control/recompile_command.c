@@ -62,8 +62,8 @@ void recompile_add(RecompileCommand *recipe, char *option) {
 
 /* ---- hashes of input files ---- */
 
-/* Continues a hash with the identity, size and modification time of a file, whose path may be
- * relative to `folder`. Returns the hash unchanged if there is no such file. */
+/* Continues a hash with the name, identity, size and modification time of a file. A relative `name`
+ * begins at `folder`. Returns the hash unchanged if there is no such file. */
 static uint64_t hash_file(uint64_t hash, const char *folder, const char *name) {
     struct stat found;
     char *path = NULL;

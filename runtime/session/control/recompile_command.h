@@ -52,5 +52,5 @@ pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const ch
  * ended it (signal 0: not known); -1 if it still runs. `wait`: waits for its end. */
 int recompile_ended(pid_t maker, bool wait);
 
-/* Returns a new path in the process's private folder; free() it. Returns NULL with `reason` set. */
+/* Returns the path of file "balance0.plan" in the private folder; free() it. NULL with a reason. */
 char *recompile_file(const char *kind, int number, const char *suffix, char *reason);

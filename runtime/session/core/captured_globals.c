@@ -63,7 +63,7 @@ static _Noreturn void differs(int image, const ht_image_read *read, int64_t inde
         read->at, own->model, read->name, place, was, strategy, is, advice);
 }
 
-/* Returns the first element of a read whose value has changed; -1: none. */
+/* Returns the index of the first element of a read whose value has changed; -1: none. */
 static int64_t first_changed(const ht_image_read *read, const char *now) {
     const char *then = read->then;
     for (int64_t i = 0; i < read->count; i++)

@@ -91,7 +91,7 @@ static void share_hyper(const Command *command, float *hyper) {
         world_broadcast(hyper + HT_HYPER, sizeof *hyper * HT_HYPER * (size_t)command->run.more);
 }
 
-/* Runs a step or a forward pass of a program. */
+/* Feeds a program and runs a step or a forward pass; then reports, checks and dumps if asked to. */
 static void run_program(ht_session *session, const Command *command, Payload *payload) {
     Program *program = session->programs[command->run.program];
     share_hyper(command, payload->run.hyper);

@@ -104,7 +104,7 @@ typedef union Payload {
     struct {
         const char *path;     // path of a folder or file
         const char *manifest; // file of checksums; NULL: none
-        const char *names;    // how the file names parameters, as in Stored
+        const char *names;    // how the file names parameters (foreign_tensors.h)
         const char *reason;   // LOAD, RECALL: set to why the command failed; NULL: success
     } load;
     int64_t found; // FIND: set to the step of the newest copy; -1: none

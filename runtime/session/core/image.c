@@ -1,4 +1,4 @@
-/* Finds the compiled program of a model by function, optimizer and type. */
+/* Registers images and migrations, and finds a model's image by function, optimizer and options. */
 #include "session/core/image.h"
 
 #include <hetu/version.h>

@@ -63,8 +63,7 @@ static _Noreturn void refuse(ht_session *session, const char *word, const char *
     _exit(NO_STRATEGY);
 }
 
-/* Returns whether the program was compiled with the launcher's version of the strategy
- * (HETU_STRATEGY_DIGEST, if it is set). */
+/* Returns whether the image's strategy is the launcher's (HETU_STRATEGY_DIGEST), if that is set. */
 static bool is_current(int image) {
     const char *digest = getenv("HETU_STRATEGY_DIGEST");
     return !digest || strtoull(digest, NULL, 16) == image_at(image)->image->strategy_digest;

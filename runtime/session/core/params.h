@@ -8,9 +8,9 @@
 
 typedef struct ParamCopy {
     const ht_pieces *pieces;
-    float *data; // on the device
-    int64_t version;
-    int users; // number of programs that use the copy
+    float *data;     // on the device
+    int64_t version; // Param.version when the values were written; -1: not written yet
+    int users;       // number of programs that use the copy
     struct ParamCopy *next;
 } ParamCopy;
 
@@ -19,8 +19,8 @@ typedef struct Param {
     int init; // kind of initialisation, as in ht_init; `a` is its argument
     double a;
     int64_t elements;
-    int64_t version; // version of the newest copy
-    int number, ranks;
+    int64_t version;   // version of the newest copy
+    int number, ranks; // index in Params.at; devices of the image that created the parameter
     ParamCopy *copies;
 } Param;
 
@@ -30,8 +30,8 @@ typedef struct Params {
     int count, capacity;
 } Params;
 
-/* Returns the parameter's copy in the layout of `image`, and counts one more user. Creates the copy
- * if needed; the first copy gets the initial values. */
+/* Sets *param to the parameter of `image`, and returns its copy in the layout of `image`, with one
+ * user more. Creates both if needed; a new parameter's copy gets the initial values. */
 ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, uint64_t seed,
                        Param **param);
 
@@ -39,7 +39,7 @@ ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, u
  * All ranks call it together. */
 void param_release(Param *param, ParamCopy *copy);
 
-/* Returns the first copy with the newest values. */
+/* Returns the first copy with the newest values; NULL: no copy has them. */
 ParamCopy *param_newest(const Param *param);
 
 Param *params_find(const Params *params, const char *name);

@@ -31,7 +31,7 @@ static void **input_slots(const Program *program) {
            (ptrdiff_t)program->image->param_count * (1 + program->image->state_count);
 }
 
-/* Allocates this rank's piece of an optimizer state, set to zero. */
+/* Returns this rank's piece of an optimizer state, allocated on the device and set to zero. */
 static void *new_state(const ht_pieces *pieces) {
     int64_t bytes = boxes_count(pieces, world_rank()) * (int64_t)sizeof(float);
     void *state = device_alloc(bytes);
@@ -66,7 +66,7 @@ static void open_pipeline(Program *program) {
         worker->position++;
 }
 
-/* Returns, by conversion plan, a bit mask of the queues (HT_QUEUE_*) whose transfers use it. */
+/* Returns, by conversion plan, a bit mask of the queues (1 << HT_QUEUE_*) that use it (free). */
 static unsigned *queues_of(const ht_image *image) {
     unsigned *queues = memory_array(image->plan_count, sizeof *queues);
     for (int p = 0; p < image->plan_count; p++)
@@ -77,7 +77,7 @@ static unsigned *queues_of(const ht_image *image) {
     return queues;
 }
 
-/* An image whose channels have been prepared on all ranks. */
+/* Whether an image's channels have been prepared on all ranks, and the image's message tags. */
 typedef struct Prepared {
     bool ready;
     int tags; // first message tag of the image's transfers
@@ -376,7 +376,7 @@ void program_fetch_input(const Program *program, int input, void *to) {
                whole(program, image->pieces), to, (size_t)bytes);
 }
 
-/* Returns a copy of a whole input on rank 0; NULL on other ranks. */
+/* Returns a copy of a whole input on rank 0, free() it; NULL on other ranks. */
 static void *whole_input(const Program *program, int input) {
     const ht_image_input *image = &program->image->inputs[input];
     void *data = world_rank() ? NULL

@@ -9,8 +9,8 @@
 
 /* ---- the schedule of a step ---- */
 
-/* Runs a pipeline schedule on this rank: its rows (one part for one micro-batch) in order, and the
- * start and end of each transfer. */
+/* Runs the rows of a pipeline schedule (a row is one part for one micro-batch) in order on a rank.
+ * Begins and ends transfers between rows. */
 
 typedef struct Schedule Schedule;
 
@@ -36,7 +36,7 @@ typedef struct ProgramParam {
 } ProgramParam;
 
 typedef struct Program {
-    int number; // number of the registered image
+    int number; // index of the registered image
     const ht_image *image;
     const ht_image_role *role; // NULL: this rank is idle
     Schedule *schedule;        // rows and transfers of a step
@@ -65,8 +65,7 @@ void program_feed(Program *program, int input, const void *data);
 void program_read(Program *program, int input, const RowsPlan *rows);
 
 /* Inputs that carry over a switch. program_take_inputs gathers the fed inputs on rank 0.
- * program_give_inputs feeds them to the switched program (which has equal inputs) and frees
- * them. */
+ * program_give_inputs feeds and frees them; the switched program has equal inputs. */
 typedef struct FedInputs {
     bool *fed;
     void **data; // NULL on other ranks

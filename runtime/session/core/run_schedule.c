@@ -20,7 +20,7 @@ typedef struct StageMessage {
     struct StageMessage *before; // message of the same transfer, previous micro-batch; NULL: none
 } StageMessage;
 
-typedef enum TransferEnd { BEGINS, ENDS, TURNS } TransferEnd;
+typedef enum TransferEnd { BEGINS, ENDS, TURNS } TransferEnd; // TURNS: number of the others
 
 /* Gradient transfers, which run once a step in the order of the role's list, and prefetches. */
 struct AsyncExchanges {
@@ -40,7 +40,7 @@ struct Schedule {
     char *kept; // memory of the slots, after the arena
     StageMessage *messages;
     int message_count;
-    int *first[TURNS];           // by row, and for the end: index in `order` of its first message
+    int *first[TURNS];           // by row, then for the end: index in `order` of the first message
     StageMessage **order[TURNS]; // messages, sorted by the row before which they begin or end
     struct AsyncExchanges *async_exchanges;
     char (*shown)[SHOWN]; // by row: "backward of visit 1, micro-batch 3"
@@ -119,7 +119,7 @@ static int tag_of(const Scan *scan, const ht_transfer *transfer) {
            (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
 }
 
-/* Adds a message that begins before row `begins` or later (settle). NULL: the rank has no part. */
+/* Returns a new message that begins before row `begins` or later (settle); NULL: no part in it. */
 static StageMessage *add_message(Scan *scan, int number, const ht_row *row, int begins) {
     const ht_transfer *transfer = &scan->schedule->role->transfers[number];
     const ht_worker *worker = scan->worker;
@@ -224,8 +224,8 @@ static StageMessage *awaited(const StageMessage *message, int number) {
     return number < 0 ? message->before : (StageMessage *)message->async.after[number];
 }
 
-/* Delays messages so that each begins no earlier than any message that it waits for. A wait before
- * that would end at once: `ended` of the awaited message is still set from the last step. */
+/* Delays messages so that each begins no earlier than any message that it waits for. A wait for a
+ * message that has not begun would end at once: `ended` is still set from the last step. */
 static void settle(Schedule *schedule) {
     for (bool moved = true; moved;) {
         moved = false;
@@ -269,7 +269,7 @@ static void order_row(StageMessage **from, StageMessage **end) {
     }
 }
 
-/* Fills order[turn]: messages sorted by `begins`, or by `ends` (counting sort). */
+/* Fills first[turn] and order[turn]: messages sorted by `begins`, or by `ends` (counting sort). */
 static void sort_messages(Schedule *schedule, TransferEnd turn) {
     int rows = schedule->rows->row_count,
         *first = schedule->first[turn] = memory_array(rows + 3, sizeof(int));

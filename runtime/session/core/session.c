@@ -234,7 +234,7 @@ static void step_numbers(const ht_program *program, float *hyper) {
         hyper[g * HT_HYPER] = (float)(hyper[g * HT_HYPER] * program->factor(program->step));
 }
 
-/* Runs a step in the one-device library; reads rows of datasets into arrays first. */
+/* Reads rows of datasets into arrays; runs a step in the one-device library. Returns the loss. */
 static float run_eager(ht_program *program, const ht_fed *feeds, const float *hyper) {
     ht_fed *arrays = rows_arrays(program->session, program->eager, feeds);
     float loss = eager->program_step(program->eager, arrays ? arrays : feeds, hyper);
@@ -266,7 +266,7 @@ static float run_alone(ht_program *program, const ht_fed *feeds, bool trains) {
     return loss;
 }
 
-/* Runs a step; ends the program when another thread runs one at the same time. */
+/* Runs a step and returns the loss. Ends the program if another thread is running a step. */
 static float run(ht_program *program, const ht_fed *feeds, bool trains) {
     static atomic_flag busy = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&busy))
@@ -298,7 +298,7 @@ static Named find_named(const ht_program *program, const char *name) {
     return named;
 }
 
-/* Returns the command that brings a named value to rank 0. */
+/* Returns the command that brings a named value to rank 0. Ends the program if it has none. */
 static Command fetching(const ht_program *program, const Named *named) {
     const Program *own = session_image_program(program);
     if (named->kind == NAMED_PARAM)

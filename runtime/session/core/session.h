@@ -54,7 +54,7 @@ typedef struct ProgressStep {
     float loss, rate;
 } ProgressStep;
 
-/* Prints the line on standard error when due: after the first and last step, and now and then. */
+/* Prints the first and last line, and others every 0.2 s on a terminal, else every 5% or 10 s. */
 void progress_print(Progress *progress, const ProgressStep *step);
 
 struct ht_program {
@@ -86,7 +86,7 @@ Program *session_image_program(const ht_program *program);
  * until all are compiled, or until a signal asks the program to end. */
 void session_take_arrivals(ht_session *session, bool wait);
 
-/* Frees the session's memory on a rank, and ends the communication between the ranks. */
+/* Writes the last checkpoints and traces, frees the session's memory, and ends communication. */
 void session_close(ht_session *session);
 
 /* Returns whether all ranks run the same program. All ranks call it together.
@@ -120,5 +120,5 @@ int session_node_cores(void);
 /* Opens this rank's device. If a rank has none, all ranks end with a message. */
 void session_take_device(void);
 
-/* Ends the process of this rank; all ranks call this function together. */
+/* Closes the world and ends this rank's process; all ranks call this function together. */
 _Noreturn void session_leave(int status);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <errno.h>
 
-/* Prints a word as a shell reads it, in quotes where it needs them. */
+/* Prints a space and a word, in quotes if a shell needs them. */
 static void print_word(const char *word) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+=:,./@%^";
@@ -33,7 +33,7 @@ static void print_command(int ranks, int argc, char **argv) {
     fprintf(stderr, "\nor by mpirun or srun with %d ranks\n", ranks);
 }
 
-/* Returns the image with the largest number of devices. */
+/* Returns the first image with the largest number of devices; NULL: there are no images. */
 static const ht_image *largest_image(void) {
     const ht_image *largest = NULL;
     for (int i = 0; i < image_count(); i++)
@@ -69,7 +69,7 @@ static const ht_image *smaller_image(void) {
 
 /* ---- ranks that the program starts by itself ---- */
 
-/* Ends the program when it would start far more ranks than this host has processors. */
+/* Ends the program if it would start more than 64 ranks and more than 8 per processor. */
 static void check_room(int ranks) {
     enum { A_PROCESSOR = 8, ALWAYS = 64 };
     int most =
@@ -107,7 +107,7 @@ static int64_t device_bytes(const ht_image *image, int device) {
     return bytes;
 }
 
-/* Returns an image under the strategy with which the program begins. */
+/* Returns an image under HETU_STRATEGY; if that is not set or not compiled, the largest image. */
 static const ht_image *first_image(void) {
     const char *word = initial_strategy_word(), *colon = word ? strrchr(word, ':') : NULL;
     int chosen = word ? image_under(0, colon ? colon + 1 : word) : -1;

@@ -38,7 +38,7 @@ void ht_prepare(ht_program *program, const char *strategy) {
     if (!program->eager) prepare_request(session_image_program(program)->number, strategy);
 }
 
-/* Returns the names of a program's strategies: "a", "b". */
+/* Returns the names of a program's strategies, "a", "b", in a buffer that is used again. */
 static const char *strategy_names(int image) {
     static char names[1024];
     *names = 0;
@@ -52,7 +52,7 @@ static const char *strategy_names(int image) {
 }
 
 /* Returns the program's image under `strategy`; if that is NULL, the first image compiled with the
- * variables' present values. Ends the program if there is none. */
+ * variables' present values. Ends the program if there is none, or these values differ. */
 static int find_strategy(int image, const char *strategy) {
     int found = strategy ? image_under(image, strategy) : initial_strategy_next(image, -1);
     while (!strategy && found >= 0 && !image_reads_agree(found))

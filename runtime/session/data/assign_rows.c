@@ -15,7 +15,7 @@ typedef struct Arrangement {
     bool *fits;           // by row and pipeline: whether the pipeline reads the row whole
     int *fitting;         // by pipeline: number of rows that fit
     int *choices;         // by row: number of pipelines that the row fits
-    int64_t *room;        // by pipeline: number of free rows
+    int64_t *room;        // by pipeline: number of rows that are still free
     int *pipeline_of_row; // by row; -1: not assigned yet
 } Arrangement;
 

@@ -278,7 +278,7 @@ typedef struct Common {
     int64_t from, to, count;
 } Common;
 
-/* Sets *common to the ranges in both lists, *elements to their length; returns their number. */
+/* Sets *common to the ranges in both lists and *elements to their sum. Returns their number. */
 static int64_t stretches_common(Stretches from, Stretches to, Common **common, int64_t *elements) {
     *common = memory_array(from.count + to.count, sizeof(Common));
     *elements = 0;

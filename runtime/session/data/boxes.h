@@ -21,7 +21,7 @@ typedef struct Stretches {
     Stretch *stretch; // ascending
 } Stretches;
 
-/* Return a rank's first box, and the box after its last one. */
+/* Return the index of a rank's first box, and of its last box plus 1; equal if it has no box. */
 int boxes_first(const ht_pieces *pieces, int rank);
 int boxes_end(const ht_pieces *pieces, int rank);
 
@@ -53,8 +53,8 @@ typedef struct Distribution {
     const int64_t *bounds;
 } Distribution;
 
-/* Copies a tensor from distribution `from` to distribution `to`, including every replica. All ranks
- * call it together; `source` and `target` are this rank's storage. */
+/* Copies a tensor of `element` bytes an element from one distribution to another, including every
+ * replica. All ranks call it together; `source` and `target` are this rank's storage. */
 void boxes_move(Distribution from, const void *source, Distribution to, void *target,
                 size_t element);
 

@@ -126,7 +126,7 @@ static const char *read_descr(const char *descr, Element *element) {
 }
 
 /* Parses "(60000, 28, 28)": sets the product of all extents, and of all but the first. Returns the
- * number of dimensions; negative if there is no such text. */
+ * number of dimensions; -1 if the text is missing or wrong. */
 static int read_shape(const char *shape, int64_t *all, int64_t *row) {
     int rank = 0;
     *all = *row = 1;
@@ -346,7 +346,7 @@ static void read_elements(const RowsFile *file, int64_t element, int64_t count, 
                 file->path, (long long)file->size, (long long)now.st_size);
 }
 
-/* Copies elements with a conversion to the input's type if the types differ. */
+/* Reads `count` elements from `element` on into `to`; converts them if the input's type differs. */
 static void take_elements(const RowsFile *file, int64_t element, int64_t count, ht_dtype input,
                           void *to) {
     enum { PIECE = 4096 };

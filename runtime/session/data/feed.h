@@ -28,8 +28,8 @@ void padding_check(const ht_image_input *input, const void *data);
 /* Sets needs[d - 1], by dimension d > 0, to the least extent with all non-padding of the row. */
 void padding_needs(const ht_image_input *input, const void *row, int64_t *needs);
 
-/* Returns whether the pipeline that has row `place` of the batch reads rows to these extents. */
+/* Returns whether the pipeline that has row `place` of the batch reads each d to needs[d - 1]. */
 bool padding_fits(const ht_image_input *input, int64_t place, const int64_t *needs);
 
-/* Writes the input's padding value, if it has one, to an element. */
+/* Writes the padding value of an input that has one to an element of the input's type. */
 void padding_put(const ht_image_input *input, void *element);

@@ -80,7 +80,7 @@ static int nearer(const void *a, const void *b) {
     return x->distance != y->distance ? x->distance - y->distance : x->place - y->place;
 }
 
-/* Writes the NEAR most similar names, or all if there are fewer, each once: "a", "b". */
+/* Writes to `to` the NEAR most similar names, or all if there are fewer, each once: "a", "b". */
 static void near_names(const NamedValues *values, const char *name, char *to, size_t room) {
     Candidate *all = memory_array(values->count + 1, sizeof *all);
     int count = 0;

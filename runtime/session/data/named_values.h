@@ -27,6 +27,6 @@ void named_of_image(NamedValues *values, const ht_image *image);
 int letters_between(const char *a, const char *b);
 
 /* Returns the first value with this name; else the only value whose name ends with a dot and this
- * name: "h0.y" for "y". If there is none, ends the program with a message that lists similar names.
- * `model` begins the message: "the model gpt". */
+ * name: "h0.y" for "y". If there is none, or several, ends the program with a message that lists
+ * similar names and begins with `model`: "the model gpt". */
 Named named_find(const NamedValues *values, const char *name, const char *model);

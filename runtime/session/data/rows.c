@@ -1,5 +1,4 @@
-/* ht_dataset: finds the rows that a step reads. program_read (core/program.c) finds a rank's
- * share. */
+/* ht_dataset: finds a step's rows; program_read (core/program.c) finds a rank's share of them. */
 #include "session/data/rows.h"
 
 #include "base/memory.h"
@@ -126,7 +125,7 @@ static int count_rows(const ht_fed *feeds) {
 
 /* ---- images ---- */
 
-/* Opens the file of an input on all ranks, unless it is open. */
+/* Opens the file of an input on all ranks, unless it is open, and sets the plan's file and rows. */
 static void open_everywhere(ht_session *session, int number, int input, FedRows *fed) {
     int file = dataset_find(fed->given->path, fed->given->element, fed->dtype);
     if (file < 0) {
@@ -142,7 +141,7 @@ static void open_everywhere(ht_session *session, int number, int input, FedRows 
     take_file(fed, file);
 }
 
-/* Ends the program because no pipeline reads all of a row. */
+/* Ends the program because no pipeline with free rows reads all of a row. */
 _Noreturn static void too_long(const FedRows *fed, int64_t left) {
     ht_fail("the dataset \"%s\" gives a step row %lld of %s, and no pipeline that has room for "
             "another row reads so far: only padding may "

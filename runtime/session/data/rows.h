@@ -6,8 +6,8 @@
 /* Returns the dataset of a name; creates it at position 0. */
 Dataset *rows_dataset(ht_session *session, const char *name);
 
-/* Makes each rank read its rows of a step's feeds. Ends the program with a message if a file cannot
- * be read, or does not fit an input. */
+/* Makes each rank read its rows of a step's feeds, and advances the datasets. Ends the program with
+ * a message if a file cannot be read, or does not fit an input. */
 void rows_read(ht_session *session, const Program *program, int number, const ht_fed *feeds);
 
 /* Returns the feeds of a step for the one-device library, with arrays in place of files; rows_free
@@ -28,7 +28,7 @@ typedef struct AssignedInput {
 } AssignedInput;
 
 /* Returns, by position in the batch, the row at that position; free() the list. Returns NULL if all
- * rows keep their positions (*left -1), or if no pipeline with room reads row *left whole (*left >=
- * 0). Rows of a pipeline keep their order. All inputs have the same rows. */
+ * rows keep their positions (*left -1), or if no pipeline with free rows reads row *left whole
+ * (*left >= 0). Rows of a pipeline keep their order. All inputs have the same rows. */
 int64_t *assign_rows(const ht_image *image, const AssignedInput *inputs, int count, int64_t batch,
                      int64_t *left);

@@ -29,7 +29,7 @@ void hooks_close(void);
 /* Returns the observer for ht_worker.observer; NULL: there is none. */
 struct Observer *hooks_of_worker(void);
 
-/* Begins a step. */
+/* Begins a step: its events get its number, and are traced if HETU_TRACE_STEPS has the step. */
 void hooks_step(int64_t step);
 
 /* Begins a part, whose calls follow (ht_did). */

@@ -66,7 +66,7 @@ HT_NORETURN static void give_up(const Dump *dump, const char *name) {
 }
 
 /* Creates the file of a parameter (NAME, `state` -1) or of its state (NAME%STATE), plus `suffix`. A
- * slash in the name becomes %2F, a percent sign %25. */
+ * slash in the name becomes %2F, a percent sign %25. Ends the program on failure. */
 static FILE *open_file(const Dump *dump, const char *name, int state, const char *suffix) {
     char path[PATH_ROOM];
     size_t length = (size_t)snprintf(path, sizeof path, "%s/", dump->own.path);

@@ -17,8 +17,8 @@ void finite_check(const HookCall *call, int64_t step);
 void profile_call(const ht_called *call, const ht_whose *whose, double seconds);
 void profile_other(ht_stream_kind stream, double seconds);
 
-/* Prints the tables on rank 0's standard error, after it has measured the machine's rates on all
- * ranks at once. All ranks call it together. */
+/* Prints the tables on rank 0's standard error, after all ranks have measured the machine's rates
+ * at the same time. All ranks call it together. */
 void profile_print(void);
 
 /* HETU_TRACE: writes the timelines of all ranks to one file in Chrome's trace format

@@ -77,7 +77,7 @@ static int class_of(double bytes) {
     return bits - LEAST_BITS;
 }
 
-/* Returns the bytes a second of copies that read and write `bytes` bytes of memory in all. */
+/* Returns the best of 5 measured rates (bytes/s) of copies that read and write `bytes` bytes. */
 static double copy_rate(char *memory, int64_t bytes) {
     enum { TIMES = 5, LEAST_COPIED = 1 << 20, PIECE = 1 << 14 };
     const int64_t half = bytes / 2, copies = 1 + LEAST_COPIED / bytes;
@@ -227,7 +227,7 @@ static int compare_rows(const void *a, const void *b) {
 
 /* ---- tables ---- */
 
-/* Prints the rate, and the share of the seconds that the machine would need at its limit. */
+/* Prints amount / seconds, and `least`, the seconds at the machine's limit, as percentage. */
 static void print_rate(double amount, double seconds, double least) {
     if (amount <= 0 || seconds <= 0) fprintf(stderr, "  %12s  %6s", "-", "-");
     else if (least > 0)

@@ -212,7 +212,7 @@ static void say_unwritten(const char *path, int error) {
             path, folder_error(error));
 }
 
-/* Creates rank 0's file under a temporary name, and writes the head. */
+/* Creates the file under a temporary name, and writes the head. `path`: NULL except on rank 0. */
 static Sink open_sink(const char *path) {
     static const char head[] = "{\"traceEvents\":[\n{\"name\":\"clock\",\"ph\":\"M\",\"pid\":0,"
                                "\"args\":{\"name\":\"seconds of rank 0\"}}";

@@ -144,7 +144,7 @@ static void drop_waiting(ht_session *session, int64_t step) {
     free(plan);
 }
 
-/* Waits up to 0.2 s until the waiting checkpoint can begin, so that a fast disk drops none. */
+/* Begins the waiting checkpoint if the last is written within 0.2 s: fast disks drop none. */
 static void wait_a_little(ht_session *session) {
     enum { TRIES = 200 };
     for (int try = 0; session->waiting && try < TRIES && !writing_done(session->writing); try++)
@@ -181,7 +181,7 @@ void checkpoint_save(ht_session *session, const char *folder, const CheckpointRe
 
 /* ---- loading ---- */
 
-/* Returns the bounds of an even split of elements over the ranks; free() it. */
+/* Returns the ranks + 1 bounds of an even split of elements over the ranks; free() it. */
 static int64_t *even_bounds(int64_t elements) {
     int ranks = world_size();
     int64_t *bounds = memory_array(ranks + 1, sizeof *bounds);
@@ -204,7 +204,7 @@ static const char *agree(const char *reason) {
     return *text ? text : NULL;
 }
 
-/* Loads a tensor: each rank reads an even part of it, and the parts are exchanged. */
+/* Loads a tensor: each rank reads an even part, and the parts are exchanged. NULL, or why not. */
 static const char *hand_out(const SavedTensor *held, const StoredTensor *stored) {
     int me = world_rank();
     int64_t *bounds = even_bounds(held->elements);
@@ -219,7 +219,7 @@ static const char *hand_out(const SavedTensor *held, const StoredTensor *stored)
     return wrong;
 }
 
-/* Loads all tensors, after all checks. */
+/* Loads all tensors, after all checks. Returns why that failed; NULL: loaded. */
 static const char *load_stored(const ht_session *session, const SavedTensors *list,
                                const Stored *stored, const char *manifest) {
     const char *wrong = saved_tensors_wrong(list, stored, manifest != NULL);

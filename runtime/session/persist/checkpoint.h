@@ -10,7 +10,7 @@ typedef struct CheckpointRequest {
     int64_t step;
     int keep; // number of checkpoints to keep in the folder; 0: all
     int note_count;
-    const SafeNote *notes; // numbers of ht_note, on rank 0
+    const SafeNote *notes; // metadata with the numbers of ht_note, on rank 0
 } CheckpointRequest;
 
 /* Saves a checkpoint. Returns when the values are copied; a thread writes them while training goes
@@ -18,9 +18,9 @@ typedef struct CheckpointRequest {
  * comes first. All ranks call it together. */
 void checkpoint_save(ht_session *session, const char *folder, const CheckpointRequest *request);
 
-/* Loads a file, or the files of a folder. Returns on all ranks why it failed; NULL: loaded. With a
- * manifest, the file must have all tensors of the session and the right checksums; otherwise the
- * parameters suffice. `names` is as in Stored. session->loaded gets the first file's header. */
+/* Loads a file, or the files of a folder. Returns on all ranks why that failed; NULL: loaded. With
+ * a manifest, the file must have all tensors of the session and the right checksums; otherwise the
+ * parameters suffice. `names`: see foreign_tensors.h. session->loaded gets the first header. */
 const char *checkpoint_load(ht_session *session, const char *path, const char *manifest,
                             const char *names);
 
@@ -51,7 +51,7 @@ void checkpoint_close(ht_session *session);
  * do nothing if HETU_COPIES is not set. */
 
 /* Takes an in-memory checkpoint; `key` is that of the folder of checkpoints (copies_key). `notes`
- * are the numbers of ht_note, on rank 0. Prints a message once if no copies can be taken. */
+ * is the metadata, on rank 0. Prints a message once if no copies can be taken. */
 void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote *notes,
                  int note_count);
 

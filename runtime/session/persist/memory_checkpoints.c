@@ -216,7 +216,7 @@ void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote
 
 /* ---- finding ---- */
 
-/* Gathers the entries with `key` that ranks find on their hosts; sets *count. free() the result. */
+/* Sets copies->files; returns all ranks' *count entries with `key`; free() them. */
 static Entry *gather_entries(struct Copies *copies, uint64_t key, int *count) {
     int ranks = world_size(), most = 0, *counts = memory_array(ranks, sizeof *counts), kept = 0;
     copies->files = copies_read(copies->folder, copies->local, copies->locals, &copies->file_count);

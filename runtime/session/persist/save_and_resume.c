@@ -40,8 +40,8 @@ static int add_note(SafeNote *notes, int count, const char *key, const char *val
     return count + 1;
 }
 
-/* Collects a checkpoint's metadata: the seed, the steps and optimizers of each program that trains,
- * the positions of the datasets, and the numbers of ht_note. */
+/* Writes a checkpoint's metadata to `notes`: the format, the seed, the step and optimizers of each
+ * program that trains, the datasets' positions, and ht_note's numbers. Returns their number. */
 static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *notes) {
     char key[4 * NOTE_ROOM], value[NOTE_ROOM];
     int count = add_note(notes, 0, "format", "hetu");
@@ -76,7 +76,7 @@ static void free_notes(SafeNote *notes, int count) {
     }
 }
 
-/* Checks the arguments of ht_save and ht_remember. */
+/* Ends the program if the arguments of ht_save or ht_remember are wrong. */
 static void check_saving(const char *call, const ht_session *open, const char *folder,
                          const ht_noted *noted) {
     session_check_open(open);
@@ -197,7 +197,7 @@ static const char *load(ht_session *open, const char *path, const char *manifest
     return payload.load.reason;
 }
 
-/* Returns the names of ht_load_as as lines for Stored; free() them. */
+/* Returns the names of ht_load_as as lines (foreign_tensors.h: Stored.names); free() them. */
 static char *names_text(const ht_stored *names) {
     char *text = NULL;
     size_t length;

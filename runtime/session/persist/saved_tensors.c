@@ -16,7 +16,7 @@ enum { NAME_ROOM = 1024 };
 
 /* ---- the list ---- */
 
-/* Converts "(3, 4)" to "3, 4". */
+/* Returns "3, 4" for "(3, 4)"; free() it. */
 static char *bare_shape(const char *shape) {
     size_t length = strlen(shape);
     return length >= 2 && *shape == '(' ? strndup(shape + 1, length - 2) : strdup(shape);

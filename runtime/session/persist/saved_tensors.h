@@ -47,6 +47,7 @@ const char *saved_tensors_foreign(const SavedTensors *list, const SafeFile *file
 void saved_tensors_collect(const SavedTensors *list, const SafeFile *file, int64_t from,
                            char *range);
 
-/* Loads a tensor, at byte `begin` of all `bytes`, from all ranks' ranges. All ranks call it. */
+/* Loads a tensor, which begins at byte `begin` of all `bytes`, from all ranks' ranges. This rank's
+ * `range` begins at byte `from`. All ranks call it together. */
 void saved_tensors_give(const SavedTensor *held, int64_t bytes, int64_t begin, int64_t from,
                         char *range);
