@@ -1,5 +1,5 @@
 /* Decides which gradients share an all-reduce or reduce-scatter, and how large buckets are.
- * ir/analysis/collective_order.h has when a bucket starts. No sum is divided by the number of
+ * ir/analysis/collective_order.h says when a bucket starts. No sum is divided by the number of
  * ranks: a mean divides by the whole batch (microbatch/microbatch.c). */
 #include "passes/gradient_buckets.h"
 
@@ -22,7 +22,7 @@ typedef struct ConversionKind {
 typedef struct Filler {
     Module *module;
     const Roles *roles;
-    int64_t given; // --bucket; 0: not given
+    int64_t given; // bytes of --bucket; 0: not given
     Arena *arena;
     Intern *kinds;
     ConversionKind **of; // by conversion: its kind; NULL: not determined yet

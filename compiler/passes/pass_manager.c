@@ -101,8 +101,8 @@ static bool run_variants(const PassRunner *runner, const Module *module, const M
     return good;
 }
 
-/* Runs a pass over a module, unless it was run before. First runs it over the module that the
- * statement `optimizer` names, whose layouts the pass may need. Returns false after errors. */
+/* Runs a pass, unless it ran before or the module needs layouts only. First runs it over the module
+ * of the statement `optimizer`. Then dumps and digests as the options ask. False: errors. */
 static bool run_linked(const PassRunner *runner, Module *module, const Pass *pass) {
     ModuleLinks *links = unit_links(runner->unit, module);
     int last;

@@ -76,7 +76,8 @@ static void find_outside(Chunked *region) {
     }
 }
 
-/* Returns whether an operator makes a large value, not from the product, for the region alone. */
+/* Returns whether an operator outside the region, no product, makes a large value that only the
+ * region reads. */
 static bool gives_large(Chunked *region, const Op *op) {
     if (!region->needed[op->index] || op->result_count != 1 || !is_large(region, op->results[0]) ||
         op->def->rule->form == RULE_PRODUCT || op->section == SECTION_UPDATE)

@@ -105,7 +105,7 @@ static void place_copies(Remaker *remaker) {
     module->ops.capacity = remaker->ops.capacity;
 }
 
-/* Removes forward operators without readers, so that only their copies run, in backward. */
+/* Removes forward operators without readers. Their copies then recompute nothing. */
 static void remove_first_runs(Module *module) {
     for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->index = -1;
     remove_dead_ops(module);
