@@ -93,7 +93,7 @@ static const Value *part_of_body(const Module *module, const Value *input, int b
 }
 
 /* Returns the padding lengths of an input with a padding value. Each pipeline with shorter lengths
- * gives its range of the batch's rows and the extents that it reads. */
+ * gives its range of the batch's rows and the extents that it reads; *count is their number. */
 static Text padded_rows(const Image *image, const Value *input, int *count) {
     const Module *module = image->module;
     Text rows = {.arena = image->emitter->arena};
@@ -298,7 +298,7 @@ static void emit_transfers(Image *image, int role, const RoleText *text) {
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);
 }
 
-/* Returns a table's name, and writes the table if no equal one exists; "NULL": it has no notes. */
+/* Returns a table's name, and writes the table if no equal one exists; "NULL": it has no rows. */
 static const char *emit_notes(Image *image, const char *type, const char *rows) {
     Emitter *emitter = image->emitter;
     if (!rows) return "NULL";

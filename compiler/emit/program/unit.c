@@ -109,7 +109,7 @@ static void emit_migration_registration(const Emitter *emitter, Text *declaratio
     text_print(calls, "    ht_register_migrations(&%s);\n", name);
 }
 
-/* Writes the command line with which ht_prepare compiles further strategies. */
+/* Writes the command line, and the unit's files, with which ht_prepare compiles more strategies. */
 static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text *declarations,
                         Text *calls) {
     if (!options->recipe_count) return;
@@ -131,8 +131,8 @@ static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text
                fingerprint_name(emitter), emitter->prefix, emitter->prefix);
 }
 
-/* Declares operators without a body as weak, so that the program links without them. No model that
- * calls such an operator runs as C in this program. */
+/* Returns pragmas that make operators without a body weak, so that the program links without them.
+ * No model that calls such an operator runs as C in this program. */
 static const char *weak_operators(Emitter *emitter) {
     Text out = {.arena = emitter->arena};
     for (int i = 0; i < emitter->unit->bodiless.count; i++)
