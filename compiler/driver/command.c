@@ -133,7 +133,7 @@ const char *absolute_name(Arena *arena, const char *path) {
     return whole;
 }
 
-/* Adds an option for each folder of an environment variable, which the running program may lack. */
+/* Adds an option for each folder of an environment variable, which may be unset at run time. */
 static void add_folders(Command *recipe, const char *variable, const char *option) {
     const char *folders = getenv(variable);
     for (size_t length; folders && *folders; folders += length + (folders[length] == ':')) {

@@ -419,7 +419,7 @@ static int merge(Driver *driver, const char *const *parts, int count, const char
     return command_run(&driver->tools, &command) ? 1 : 0;
 }
 
-/* Returns the exit status: 1 if the source or lack of space made a command fail, 2 for a bug. */
+/* Returns the exit status: 1 if the source, lack of space or a signal is the cause, 2 for a bug. */
 static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, const int *status) {
     int worst = 0;
     for (int i = 0; i < files->count; i++)

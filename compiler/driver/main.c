@@ -315,7 +315,7 @@ static bool write_report(Driver *driver, const char *written) {
 
 /* ---- programs and objects ---- */
 
-/* Compiles a source to `object`, or sets *plain when the C compiler can compile it alone. */
+/* Compiles a source to `object`, or sets *plain: the C compiler can do that. Returns the status. */
 static int compile_source(Driver *driver, const char *source, const char *object, bool *plain) {
     *plain = !source_is_ours(driver, source);
     Unit *unit = *plain ? NULL : unit_read(driver, source);

@@ -478,7 +478,7 @@ static error_t read_language_option(Reader *reader, int key, const char *value) 
     return 0;
 }
 
-/* Refuses an empty value of hetucc's own options, such as a script's variable that is not set. */
+/* Refuses an empty value of hetucc's options but --strategy, such as a script's unset variable. */
 static void check_value(int key, const char *value) {
     enum { CC_GROUP = 2, OWN_GROUPS = 6 };
     for (const struct argp_option *option = option_table; option->key && value && !*value; option++)
@@ -589,7 +589,7 @@ static error_t read_help_option(int key, char *value, struct argp_state *state) 
     }
 }
 
-/* Joins words: "exe|c|ir". */
+/* Returns the words as one text: "exe|c|ir". */
 static const char *joined(Arena *arena, const char *const *words) {
     const char *all = *words;
     while (*++words) all = arena_format(arena, "%s|%s", all, *words);

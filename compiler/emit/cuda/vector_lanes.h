@@ -58,7 +58,7 @@ void emit_indices(const Device *device, const Nest *nest, const Lanes *lanes, co
 /* Opens a loop that shares a nest's steps among all threads. Returns the launch: "grid, block". */
 const char *open_steps(const Device *device, const Nest *nest, const Lanes *lanes);
 
-/* Appends the number of a thread's only step: `const int i = blockIdx.x * EACH + THREAD;`. THREAD is
+/* Appends the number of a thread's one step: `const int i = blockIdx.x * EACH + THREAD;`. THREAD is
  * the number of the step among the `each` steps of the thread's block. */
 void emit_own_step(const Device *device, const Nest *nest, const Lanes *lanes, int each,
                    const char *thread);
