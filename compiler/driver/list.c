@@ -213,7 +213,7 @@ static const char *meshes_of(Arena *arena, const Strategy *strategy) {
     return text_bytes(&text);
 }
 
-/* Returns the number of devices of a strategy, idle ones included. Devices may be named by class. */
+/* Returns how many devices a strategy has, idle ones included. Classes may name the devices. */
 static int devices_of(const Strategy *strategy) {
     int count = strategy->idle.count;
     for (int p = 0; p < strategy->pipelines.count; p++)

@@ -122,7 +122,7 @@ static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value) {
     return optimizer;
 }
 
-/* Counts an operator's integer parameters. Groups need two: `decay`, and `first` of its numbers. */
+/* Returns how many integer parameters an operator has. Groups need two: `decay` and `first`. */
 static int integer_count(const OpDef *def) {
     int count = 0;
     for (int i = 0; i < def->param_count; i++) count += def->params[i].kind == PARAM_INT;

@@ -77,7 +77,7 @@ enum { POINTER_FUNCTION = 0xFFFFFF };
 
 /* ---- objects ---- */
 
-/* Create an object of zero bytes, called `name` in messages, and release an object for reuse. */
+/* Create an object of `size` bytes, all 0, called `name` in messages; release one for reuse. */
 Object *object_create(Eval *ev, int64_t size, const char *name);
 void object_release(Eval *ev, Object *object);
 

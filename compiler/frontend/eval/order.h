@@ -10,7 +10,7 @@
 
 #include "frontend/eval/memory.h"
 
-/* Bytes of an object that an operand read or changed. */
+/* Bytes [from, to) of an object that an operand read or changed. */
 typedef struct Touch {
     Object *object;
     uint64_t born; // Object.born at the touch, since an Object may be reused

@@ -77,8 +77,7 @@ static void update_params(Differentiator *diff) {
     }
 }
 
-/* Returns whether an operator is a placeholder (ir/builtin.h). If so, sets *value to the value that
- * replaces it; NULL: the gradient or the norm is missing. */
+/* Returns whether an operator is a placeholder. *value: its replacement; NULL: that is missing. */
 static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op,
                        Value **value) {
     const Parameter *param =
