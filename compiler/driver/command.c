@@ -61,7 +61,7 @@ bool item_is_code(const Item *item) {
             !strcmp(text, "-pthread") || !strcmp(text, "-pipe"));
 }
 
-/* Returns whether the frontend needs an option, too. */
+/* Returns whether an option is for the frontend, too: include paths and files, macros, -std. */
 bool item_is_source(const Item *item) {
     static const char *const options[] = {
         "-I", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-std="};

@@ -287,7 +287,7 @@ static int translate(Driver *driver) {
 
 /* ---- --report ---- */
 
-/* Refuses --report when the C compiler does all the work. */
+/* Refuses --report when the C compiler does all the work. False: refused. */
 static bool check_no_report(const Options *options) {
     if (options->report)
         complain("--report=%s has nothing to show: hetucc compiles none of what is given",

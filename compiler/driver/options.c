@@ -589,7 +589,7 @@ static error_t read_help_option(int key, char *value, struct argp_state *state) 
     }
 }
 
-/* Returns the words as one text: "exe|c|ir". */
+/* Returns the words, which NULL ends, as one text: "exe|c|ir". */
 static const char *joined(Arena *arena, const char *const *words) {
     const char *all = *words;
     while (*++words) all = arena_format(arena, "%s|%s", all, *words);

@@ -135,7 +135,7 @@ Command command_cc(const Toolchain *tools) {
     return command;
 }
 
-/* Prints a command as a shell reads it. */
+/* Prints a command to stderr as a shell reads it: each word in double quotes. */
 static void print_command(const Command *command) {
     for (int i = 0; i < command->words.count; i++) {
         fprintf(stderr, "%s\"", i ? " " : "");

@@ -86,7 +86,7 @@ static const char *rule_name(Eval *ev, const CExpr *expr, Val value, const CFunc
     return pointer ? arena_string(ev->arena, pointer_string(ev, pointer, expr->at)) : NULL;
 }
 
-/* Refuses a rule that is static in another file: the program cannot name its address. */
+/* Refuses a nameless rule that is static in another file: this file cannot take its address. */
 static void check_rule(Eval *ev, const CExpr *expr, const CFunction *rule, const char *name,
                        const char *member) {
     if (!rule || name || rule->library || !rule->part || !rule->is_static) return;

@@ -70,7 +70,7 @@ static ConversionKind *kind_of(Filler *filler, const PlannedConversion *conversi
     return *known = *kind;
 }
 
-/* Returns the largest number of bytes of a value on a device. */
+/* Returns how many bytes a value takes on the device that holds most of it. */
 static int64_t most_bytes(const Filler *filler, const Value *value) {
     int64_t most = 0;
     for (int r = 0; r < filler->roles->role_count; r++) {

@@ -48,7 +48,7 @@ typedef struct Displacement {
     int64_t before; // elements that precede the region in memory
 } Displacement;
 
-/* Appends the boxes of a region. */
+/* Appends a region's boxes to a piece, moved by at.rows along at.dim and at.before in memory. */
 static void add_region(Arena *arena, Piece *piece, const Region *region, Displacement at) {
     int64_t before = at.before;
     for (int b = 0; b < region->box_count; b++) {

@@ -257,7 +257,7 @@ static void emit_plans(Image *image) {
 
 /* ---- roles ---- */
 
-/* Returns `{1, 2}` as a C literal, or NULL. */
+/* Returns the C text of `count` integers: "(const int[]){1, 2}"; of none: "NULL". */
 static const char *int_list(Arena *arena, const int *at, int count) {
     Text list = {.arena = arena};
     for (int i = 0; i < count; i++) text_print(&list, "%s%d", i ? ", " : "(const int[]){", at[i]);

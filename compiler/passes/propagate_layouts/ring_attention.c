@@ -306,7 +306,7 @@ static void move_operands(Round *round, int turn) {
     }
 }
 
-/* Makes the operator of a ring step. */
+/* Makes and places the operator of ring step `turn`, its results laid out as they are then. */
 static Op *turn_op(Round *round, Value *const *operands, int turn) {
     Op *op = ir_clone(round->propagation->module, round->op, operands);
     for (int k = 0; k < op->result_count; k++) {
