@@ -37,7 +37,7 @@ Lanes lanes_along(const LocalOp *local, uint64_t tensors, const Nest *nest, cons
 void text_lane(Text *out, const LocalOp *local, int tensor, const Lanes *lanes,
                const Around *around);
 
-/* Appends the address of an element: NAME + INDEX. */
+/* Appends the address of an element: NAME + INDEX; without the index if it is 0. */
 void text_place(Text *out, const LocalOp *local, int tensor, const Around *around);
 
 /* Appends loads of the tensors of a set, for text_lane. */

@@ -91,5 +91,5 @@ void call_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value
 void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to,
                const Value *from);
 
-/* Sets the comment after a call: the result's name and the operator. */
+/* Sets the comment after a call: "NAME = OPERATOR", or the operator if no result has a name. */
 void call_describe(Calls *calls, Call *call);

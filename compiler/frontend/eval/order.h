@@ -50,7 +50,7 @@ typedef struct Order {
     uint64_t outer; // OrderLog.since of the enclosing expression; 0: none encloses this one
 } Order;
 
-/* Begins to record the touches of operands. */
+/* Begins an expression and its first operand, whose touches are recorded from now on. */
 Order order_begin(Eval *ev);
 
 /* Begin the next operand, and end the expression. Both functions report a conflict of the last

@@ -25,7 +25,7 @@ typedef struct Differentiator {
 Value *emit_op(Differentiator *diff, const OpDef *def, Value *const *operands, int operand_count,
                const Attr *attrs);
 
-/* Adds a contribution to the gradient of `value`, if `value` needs one. */
+/* Adds a contribution to the gradient of `value`, if `value` needs one. NULL adds nothing. */
 void add_gradient(Differentiator *diff, Value *value, Value *contribution);
 
 /* Appends the addition of two values and returns the sum. */
