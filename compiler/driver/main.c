@@ -426,7 +426,7 @@ static int make_first(Driver *driver, const char *source, const char *object) {
     return waiting->count ? section_make(driver, waiting->at[0], object) : 1;
 }
 
-/* Makes the shared object of new strategies, which a running program loads. */
+/* Makes the shared object of new strategies that a running program loads. Returns the status. */
 static int make_arriving(Driver *driver, const char *source) {
     const char *output = driver->options->output, *object = temporary(&driver->tools, "arriving.o");
     check_known(driver->options);

@@ -416,7 +416,7 @@ static void set_diagnostics(Reader *reader, const char *value) {
     if (strcmp(value, "text")) sarif_open(tool_name(), HETU_VERSION, reader->options->sarif);
 }
 
-/* Finds --diagnostics and the options of colours on the line as typed. */
+/* Applies --diagnostics and the options of colours on the line as typed. */
 static void find_diagnostics(Reader *reader, char **words) {
     static const char option[] = "--diagnostics";
     for (char **word = words; *word; word++) tool_color_option(*word);
@@ -443,7 +443,7 @@ static int64_t read_bytes(const char *refusal, const char *bytes) {
     return number;
 }
 
-/* Reads a size in bytes: "20G", "1.5GiB", "512M", "1000000". */
+/* Reads a size in bytes: "20G", "1.5GiB", "512M", "1000000". K is 1024, M is 1024 K, and so on. */
 static void set_memory(Reader *reader, const char *text) {
     static const char units[] = "KMGT";
     char *end;

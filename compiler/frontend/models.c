@@ -470,7 +470,7 @@ static bool parameters_agree(const Module *module, const Module *other) {
     return true;
 }
 
-/* Compares the models under each strategy with those under the first strategy. */
+/* Reports parameters of a model that differ between a strategy and the first strategy. */
 static void check_parameters(const Unit *unit) {
     for (int i = 0; i < unit->modules.count; i++)
         for (int first = 0; first < i; first++) {

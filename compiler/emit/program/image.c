@@ -111,7 +111,7 @@ static Text padded_rows(const Image *image, const Value *input, int *count) {
     return rows;
 }
 
-/* Returns the address of the table of padded rows, and writes it; "NULL" where there is none. */
+/* Writes the table of an input's padded rows. Returns the table's address in C; "NULL": no rows. */
 static const char *emit_padding(const Image *image, const Value *input) {
     Arena *arena = image->emitter->arena;
     int count = 0;
@@ -182,7 +182,7 @@ static void text_number(Text *out, const CapturedGlobal *read, int64_t index) {
                (unsigned long long)number);
 }
 
-/* Adds a row for captured numbers, and writes their table, as bits. */
+/* Writes a table of captured numbers, as their bits, and adds a row that names it to `rows`. */
 static void text_read(Image *image, Text *rows, int number, const CapturedGlobal *read) {
     static const char *const KINDS[] = {[NUMBER_SIGNED] = "HT_SIGNED",
                                         [NUMBER_UNSIGNED] = "HT_UNSIGNED",

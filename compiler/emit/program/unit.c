@@ -31,7 +31,7 @@ static const char *strategy_text(const Emitter *emitter) {
     return unit->strategies.count ? text_bytes(&text) : "one device";
 }
 
-/* Returns the beginning of a file: a comment that names its contents. */
+/* Returns the beginning of a file: a comment with the source, the strategy, and `what` follows. */
 static Text begin_file(Emitter *emitter, const char *what) {
     Text out = {.arena = emitter->arena};
     text_fill(&out, "/* $source, $strategy: $what. Written by hetucc. */\n", "source",
