@@ -139,7 +139,7 @@ static const CStmt *compound(Reader *r, CXCursor cursor) {
     return block.stmt;
 }
 
-/* Reads the body of a statement whose head ends at `from`, with the pragmas in front of the body. */
+/* Reads the body of a statement whose head ends at `from`, and the pragmas before the body. */
 static const CStmt *body(Reader *r, const char *file, int from, CXCursor cursor) {
     Extent extent = clang_extent(r, cursor);
     Pragmas taken = {0}, marks = {0};

@@ -375,7 +375,7 @@ static void check_ends(Verifier *verifier) {
     for (int i = 0; i < module->params.count; i++) check_param(verifier, module->params.at[i]);
 }
 
-/* Checks that the schedules of a text are free of deadlocks. False: reported. */
+/* Checks the rows, slots and deadlocks of the schedules of a text. False: reported. */
 static bool check_schedules(const Verifier *verifier) {
     Module *module = verifier->module;
     bool good = true;
