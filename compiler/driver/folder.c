@@ -57,7 +57,7 @@ static bool add_installed(Folder *folder, const char *path, const char *name) {
     return good;
 }
 
-/* Adds the headers and the backend's runtime: its makefile and its folders ("base transport"). */
+/* Adds the headers, and the makefile and folders ("base transport") of the backend's runtime. */
 static bool add_runtime(Folder *folder) {
     Arena *arena = folder->driver->arena;
     const BackendFolder *backend = folder->driver->options->backend->folder;

@@ -272,7 +272,7 @@ static int find_group(const Module *module, const Parameter *param) {
     return 0;
 }
 
-/* Checks that every pattern matches a parameter that is trained. */
+/* Reports each group, except the first, to which no trained parameter belongs. */
 static void check_groups(const Module *module, const CExpr *options, const bool *used) {
     for (int g = 1; g < module->optimizer->groups.count; g++)
         if (!used[g])
@@ -430,7 +430,7 @@ static void add_program(CUnit *cunit, const ModelCall *call, Programs *programs)
     eval_destroy(ev);
 }
 
-/* Makes the modules of all programs under a strategy, with its values of shape variables. */
+/* Makes modules of programs under a strategy, except known ones, and ones of models that failed. */
 static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *options,
                          const Strategy *strategy, const Programs *programs) {
     strategies_give_shapes(cunit, strategy);

@@ -42,7 +42,7 @@ static void dump(const Module *module, const PassOptions *options, const char *p
     fprintf(options->out, "// %s after %s\n%s", module->name, pass, text_bytes(&text));
 }
 
-/* Writes the index of the module's last pass to *last; -1: none. Returns false if it is unknown. */
+/* Writes the index of the module's last pass to *last; -1: none. False: no pass has the name. */
 static bool last_pass(const Module *module, int *last) {
     *last = -1;
     for (int p = 0; p < PASS_COUNT && module->last_pass; p++)

@@ -82,7 +82,7 @@ static const char *lanes_name(const Team *team, int result) {
                         rows_name(team->rows, result));
 }
 
-/* Appends the statements for one lane, and its stores into the arrays of results. */
+/* Appends the statements for one lane, and the lane's stores into the arrays of results. */
 static void emit_lane(const RowsPlace *place, int depth) {
     const Team *team = place->around.more;
     Text *out = team->device.out;

@@ -163,7 +163,7 @@ static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files
                         (unsigned long long)hash);
 }
 
-/* Returns assembler text that embeds a file, for evaluation at link time; the linker drops it. */
+/* Returns C text that embeds a file for hetucc's linking, in section .hetu, which linkers drop. */
 static const char *kept_section(Arena *arena, const EmitOptions *options) {
     if (!options->section) return "";
     const char *word = arena_format(arena, ".incbin \"%s\"", c_string(arena, options->section));

@@ -23,7 +23,7 @@ static Cursors operands(Reader *r, CXCursor cursor) {
     return list;
 }
 
-/* Makes a C_REFUSED with its operands, since they may change variables. */
+/* Makes a C_REFUSED that keeps the operands, which may change variables. */
 static CExpr *refused(Reader *r, CXCursor cursor, const char *what) {
     CExpr *expr = node(r, cursor, C_REFUSED);
     expr->text.bytes = what;

@@ -93,7 +93,7 @@ static int chunk_count(const Chunking *chunking, const Op *product, int cut, con
     return (int)(count < value->type.extent[cut] ? count : value->type.extent[cut]);
 }
 
-/* Cuts the region that begins with a product if its result is large. Returns whether it did. */
+/* Cuts the region that begins with a product whose result is large. Returns whether it was cut. */
 static bool cut_product(const Chunking *chunking, Op *product) {
     const Value *value = product->results[0];
     int64_t parts[IR_MAX_RANK];

@@ -77,7 +77,7 @@ static void update_params(Differentiator *diff) {
     }
 }
 
-/* Returns whether an operator is a placeholder. *value: its replacement; NULL: that is missing. */
+/* Returns whether an operator is a placeholder, and sets *value: its replacement; NULL: missing. */
 static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op,
                        Value **value) {
     const Parameter *param =

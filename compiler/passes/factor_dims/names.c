@@ -33,7 +33,7 @@ static void name_atom(Naming *naming, int atom, DimName name, Position at) {
     naming->at[atom] = at;
 }
 
-/* Returns whether atom j of a class stands earlier in it, too: a reshape merged it with itself. */
+/* Returns whether atom j of a class equals an earlier one: a reshape merged equal dimensions. */
 static bool is_repeated(const Naming *naming, int node, int j) {
     for (int i = 0; i < j; i++)
         if (classes_atom(naming->classes, node, i) == classes_atom(naming->classes, node, j))
