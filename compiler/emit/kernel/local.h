@@ -54,7 +54,7 @@ typedef struct LocalOp {
 /* Fills in `local`. Returns false after an error: a tensor that lies in several boxes. */
 bool local_op(LocalOp *local, struct RoleWriter *writer, const Op *op);
 
-/* Makes a product compute the column sum of its operand as well, if its kernel can. */
+/* Makes a product compute an operand's column sum as well, if the product's kernel can. */
 void local_take_sum(LocalOp *local, struct RoleWriter *writer);
 
 /* Returns whether every result is empty on this device. */

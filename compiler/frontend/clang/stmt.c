@@ -13,7 +13,7 @@ static CStmt *node(Reader *r, CXCursor cursor, CStmtKind kind) {
     return stmt;
 }
 
-/* Makes a CS_REFUSED with the statements in it, since they may change variables. */
+/* Makes a CS_REFUSED that keeps the statements inside, which may change variables. */
 static CStmt *refused(Reader *r, CXCursor cursor, const char *what) {
     CStmt *stmt = node(r, cursor, CS_REFUSED);
     stmt->text = what;

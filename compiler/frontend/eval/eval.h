@@ -176,7 +176,7 @@ void operator_update(Eval *ev, Op *op);
 /* Appends an op that makes `value` a parameter's or state's new value; returns the op's result. */
 Value *update_to(Eval *ev, Value *value, Position at);
 
-/* Stores a value in the member `name` of the struct at a place, whose type is `type`. */
+/* Stores a value in the member `name` of the struct, of type `type`, at a place. */
 void place_set(Eval *ev, const CType *type, Place place, const char *name, Val value);
 
 /* Returns the gradient of an op, evaluated once for all equal calls; NULL: the op has none. */

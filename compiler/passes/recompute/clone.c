@@ -52,7 +52,7 @@ static void find_needs(Remaker *remaker) {
     }
 }
 
-/* Copies an operator into its reader's section and visit, with all properties of its results. */
+/* Copies an operator into the section and visit of a reader, with all properties of the results. */
 static Op *repeated(Module *module, const Op *op, Value *const *operands, const Op *reader) {
     Op *copy = ir_clone(module, op, operands);
     copy->section = reader->section;
