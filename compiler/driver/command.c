@@ -61,7 +61,7 @@ bool item_is_code(const Item *item) {
             !strcmp(text, "-pthread") || !strcmp(text, "-pipe"));
 }
 
-/* Returns whether the frontend needs an option, too. */
+/* Returns whether an option is for the frontend, too: include paths and files, macros, -std. */
 bool item_is_source(const Item *item) {
     static const char *const options[] = {
         "-I", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-std="};
@@ -133,7 +133,7 @@ const char *absolute_name(Arena *arena, const char *path) {
     return whole;
 }
 
-/* Adds an option for each folder of an environment variable, which the running program may lack. */
+/* Adds an option for each folder of an environment variable, which may be unset at run time. */
 static void add_folders(Command *recipe, const char *variable, const char *option) {
     const char *folders = getenv(variable);
     for (size_t length; folders && *folders; folders += length + (folders[length] == ':')) {

@@ -13,7 +13,7 @@
 #include "frontend/frontend.h"
 #include "passes/pass_manager.h"
 
-typedef struct CompileOptions CompileOptions; // ir/module.h
+typedef struct CompileOptions CompileOptions; // passes/pass_manager.h
 
 typedef struct Driver {
     Arena *arena;

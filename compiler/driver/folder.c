@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- content ---- */
+/* ---- the folder's files ---- */
 
 static void add_text(Folder *folder, const char *name, const char *text) {
     array_push(folder->driver->arena, &folder->files, (FolderFile){.name = name, .text = text});
@@ -57,7 +57,7 @@ static bool add_installed(Folder *folder, const char *path, const char *name) {
     return good;
 }
 
-/* Adds the headers and the backend's runtime: its makefile and its folders ("base transport"). */
+/* Adds the headers, and the makefile and folders ("base transport") of the backend's runtime. */
 static bool add_runtime(Folder *folder) {
     Arena *arena = folder->driver->arena;
     const BackendFolder *backend = folder->driver->options->backend->folder;
@@ -164,7 +164,7 @@ static void add_item(Folder *folder, const Item *item, const char *const *emitte
     }
 }
 
-/* Returns whether some file is included by a name that is not relative to the including file. */
+/* Returns whether some name has a quote: #include <NAME> then needs -idirafter (c_include). */
 static bool needs_search(const UserFiles *user) {
     for (int i = 0; i < user->paths.count; i++)
         if (strchr(user_file_name(user, user->paths.at[i]), '"')) return true;
@@ -264,7 +264,7 @@ static Names inner_folders(const Folder *folder) {
     return names;
 }
 
-/* Makes a folder, or accepts one that no other user controls, and adds it to `made`. */
+/* Makes a folder and adds it to `made`, or accepts a folder that no other user controls. */
 static bool make_folder(Arena *arena, const char *path, Names *made) {
     struct stat found;
     if (!mkdir(path, 0777)) {
@@ -290,7 +290,7 @@ static bool content(const Folder *folder, const FolderFile *file, Text *bytes) {
     return true;
 }
 
-/* Writes a file to a new path, *written, for output_finish; NULL when `path` is up to date. */
+/* Writes a file to a new path, *written (NULL: `path` is up to date); false after a message. */
 static bool prepare(const Folder *folder, const FolderFile *file, const char *path,
                     const char **written) {
     Text bytes, old = {.arena = folder->driver->arena};

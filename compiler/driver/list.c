@@ -134,7 +134,7 @@ static void print_count(Text *out, const char *what, int count, int64_t elements
     text_print(out, "  %-14s  %d of %lld elements\n", what, count, (long long)elements);
 }
 
-/* Returns the width of the column with this text added: at most MOST_WIDTH. */
+/* Returns the width of a column with this text added. A text above MOST_WIDTH does not count. */
 static int wider(int width, const char *text) {
     int length = (int)strlen(text);
     return length > MOST_WIDTH ? width : length > width ? length : width;
@@ -213,7 +213,7 @@ static const char *meshes_of(Arena *arena, const Strategy *strategy) {
     return text_bytes(&text);
 }
 
-/* Returns the number of devices of a strategy, which may name devices by class. */
+/* Returns how many devices a strategy has, idle ones included. Classes may name the devices. */
 static int devices_of(const Strategy *strategy) {
     int count = strategy->idle.count;
     for (int p = 0; p < strategy->pipelines.count; p++)

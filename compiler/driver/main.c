@@ -287,7 +287,7 @@ static int translate(Driver *driver) {
 
 /* ---- --report ---- */
 
-/* Refuses --report when the C compiler does all the work. */
+/* Refuses --report when the C compiler does all the work. False: refused. */
 static bool check_no_report(const Options *options) {
     if (options->report)
         complain("--report=%s has nothing to show: hetucc compiles none of what is given",
@@ -315,7 +315,7 @@ static bool write_report(Driver *driver, const char *written) {
 
 /* ---- programs and objects ---- */
 
-/* Compiles a source to `object`, or sets *plain when the C compiler can compile it alone. */
+/* Compiles a source to `object`, or sets *plain: the C compiler can do that. Returns the status. */
 static int compile_source(Driver *driver, const char *source, const char *object, bool *plain) {
     *plain = !source_is_ours(driver, source);
     Unit *unit = *plain ? NULL : unit_read(driver, source);
@@ -426,7 +426,7 @@ static int make_first(Driver *driver, const char *source, const char *object) {
     return waiting->count ? section_make(driver, waiting->at[0], object) : 1;
 }
 
-/* Makes the shared object of new strategies, which a running program loads. */
+/* Makes the shared object of new strategies that a running program loads. Returns the status. */
 static int make_arriving(Driver *driver, const char *source) {
     const char *output = driver->options->output, *object = temporary(&driver->tools, "arriving.o");
     check_known(driver->options);

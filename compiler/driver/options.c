@@ -417,7 +417,7 @@ static void set_diagnostics(Reader *reader, const char *value) {
     if (strcmp(value, "text")) sarif_open(tool_name(), HETU_VERSION, reader->options->sarif);
 }
 
-/* Finds --diagnostics and the options of colours on the line as typed. */
+/* Applies --diagnostics and the options of colours on the line as typed. */
 static void find_diagnostics(Reader *reader, char **words) {
     static const char option[] = "--diagnostics";
     for (char **word = words; *word; word++) tool_color_option(*word);
@@ -444,7 +444,7 @@ static int64_t read_bytes(const char *refusal, const char *bytes) {
     return number;
 }
 
-/* Reads a size in bytes: "20G", "1.5GiB", "512M", "1000000". */
+/* Reads a size in bytes: "20G", "1.5GiB", "512M", "1000000". K is 1024, M is 1024 K, and so on. */
 static void set_memory(Reader *reader, const char *text) {
     static const char units[] = "KMGT";
     char *end;
@@ -479,7 +479,7 @@ static error_t read_language_option(Reader *reader, int key, const char *value) 
     return 0;
 }
 
-/* Refuses an empty value of hetucc's own options, such as a script's variable that is not set. */
+/* Refuses an empty value of hetucc's options but --strategy, such as a script's unset variable. */
 static void check_value(int key, const char *value) {
     enum { CC_GROUP = 2, OWN_GROUPS = 6 };
     for (const struct argp_option *option = option_table; option->key && value && !*value; option++)
@@ -590,7 +590,7 @@ static error_t read_help_option(int key, char *value, struct argp_state *state) 
     }
 }
 
-/* Joins words: "exe|c|ir". */
+/* Returns the words, which NULL ends, as one text: "exe|c|ir". */
 static const char *joined(Arena *arena, const char *const *words) {
     const char *all = *words;
     while (*++words) all = arena_format(arena, "%s|%s", all, *words);

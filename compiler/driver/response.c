@@ -23,7 +23,7 @@ static char *next_word(Arena *arena, const char **at) {
     return word;
 }
 
-/* Reads a response file. Returns false if it does not exist; the word @FILE then stays. */
+/* Reads a response file. Returns false if it does not exist; exits if it cannot be read. */
 static bool read_words(const char *path, Text *text) {
     enum { MOST = 1 << 28 };
     InputText words = reading_text(text->arena, READ_PIPES, path, MOST);

@@ -135,7 +135,7 @@ Command command_cc(const Toolchain *tools) {
     return command;
 }
 
-/* Prints a command as a shell reads it. */
+/* Prints a command to stderr as a shell reads it: each word in double quotes. */
 static void print_command(const Command *command) {
     for (int i = 0; i < command->words.count; i++) {
         fprintf(stderr, "%s\"", i ? " " : "");
@@ -217,7 +217,7 @@ static char **plain_environment(Arena *arena) {
     return own;
 }
 
-/* Starts a command as child `slot`. Ends the process with a message when that fails. */
+/* Starts a command as children[slot]. Ends the process with a message when that fails. */
 static void start(const Command *command, int slot) {
     pid_t child;
     posix_spawn_file_actions_t actions;
@@ -277,7 +277,7 @@ static int note_end(const Toolchain *tools, const Command *command, int slot, in
     return status;
 }
 
-/* Waits for the end of a command; sets *status as waitpid does and returns the command's slot. */
+/* Waits for the end of a command; sets *status as waitpid does. Returns its index in children[]. */
 static int wait_any(int *status) {
     for (;;) {
         pid_t ended = waitpid(-1, status, 0);

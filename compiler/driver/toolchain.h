@@ -44,5 +44,5 @@ int command_run(const Toolchain *tools, const Command *command);
 /* Runs the commands, a few at a time, and sets status[i] to the exit status of command i. */
 void command_run_all(const Toolchain *tools, const Command *commands, int count, int *status);
 
-/* Replaces this process by the command. */
+/* Ends this process by the command: becomes it, or runs it (SARIF), or prints it (dry run). */
 _Noreturn void command_become(const Toolchain *tools, const Command *command);

@@ -79,8 +79,8 @@ typedef struct RoleWriter {
     const char *name; // "gpt_gpt_loss": prefix of the symbols that the module's files define
     int role_index;
     const Role *role;
-    const int64_t *slot_of; // by value id: slot of a parameter, state or input; -1: none
-    // by value id: slot into which the new value of a parameter or state is computed; -1: none
+    const int64_t *slot_of; // by value id: number of a parameter, state or input; -1: none
+    // by value id: number of the parameter or state that gets the value (calls.h); -1: none
     const int64_t *updated_of;
     NumberTable numbers;
     Intern *flags; // AddedTerm *, by layouts and factors

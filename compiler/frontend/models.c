@@ -86,7 +86,7 @@ static const char *rule_name(Eval *ev, const CExpr *expr, Val value, const CFunc
     return pointer ? arena_string(ev->arena, pointer_string(ev, pointer, expr->at)) : NULL;
 }
 
-/* Refuses a rule that is static in another file: the program cannot name its address. */
+/* Refuses a nameless rule that is static in another file: this file cannot take its address. */
 static void check_rule(Eval *ev, const CExpr *expr, const CFunction *rule, const char *name,
                        const char *member) {
     if (!rule || name || rule->library || !rule->part || !rule->is_static) return;
@@ -122,7 +122,7 @@ static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value) {
     return optimizer;
 }
 
-/* Counts an operator's integer parameters. Groups need two: `decay`, and `first` of its numbers. */
+/* Returns how many integer parameters an operator has. Groups need two: `decay` and `first`. */
 static int integer_count(const OpDef *def) {
     int count = 0;
     for (int i = 0; i < def->param_count; i++) count += def->params[i].kind == PARAM_INT;
@@ -272,7 +272,7 @@ static int find_group(const Module *module, const Parameter *param) {
     return 0;
 }
 
-/* Checks that every pattern matches a parameter that is trained. */
+/* Reports each group, except the first, to which no trained parameter belongs. */
 static void check_groups(const Module *module, const CExpr *options, const bool *used) {
     for (int g = 1; g < module->optimizer->groups.count; g++)
         if (!used[g])
@@ -430,7 +430,7 @@ static void add_program(CUnit *cunit, const ModelCall *call, Programs *programs)
     eval_destroy(ev);
 }
 
-/* Makes the modules of all programs under a strategy, with its values of shape variables. */
+/* Makes modules of programs under a strategy, except known ones, and ones of models that failed. */
 static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *options,
                          const Strategy *strategy, const Programs *programs) {
     strategies_give_shapes(cunit, strategy);
@@ -470,7 +470,7 @@ static bool parameters_agree(const Module *module, const Module *other) {
     return true;
 }
 
-/* Compares the models under each strategy with those under the first strategy. */
+/* Reports parameters of a model that differ between a strategy and the first strategy. */
 static void check_parameters(const Unit *unit) {
     for (int i = 0; i < unit->modules.count; i++)
         for (int first = 0; first < i; first++) {

@@ -26,7 +26,7 @@ typedef struct ModelCalls {
     bool norm;     // the file calls ht_grad_norm
 } ModelCalls;
 
-/* Finds the calls of ht_train and ht_infer. */
+/* Returns the calls of ht_train and ht_infer in the bodies of the first source's functions. */
 ModelCalls models_find(CUnit *unit);
 
 /* Returns whether the unit calls ht_train or ht_infer. */

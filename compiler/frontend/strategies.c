@@ -369,7 +369,7 @@ bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeli
     return other;
 }
 
-/* Chooses the strategies that the options name, from the source and from files. */
+/* Chooses the strategies that the options name; if none, the source's only one. Reports several. */
 static void choose(Chooser *chooser, const FrontendOptions *options) {
     for (int i = 0; i < options->strategy_count; i++) {
         chooser->word = options->strategies[i];

@@ -157,7 +157,7 @@ static inline const Mesh *op_mesh(const Module *module, const Op *op) {
 /* Returns the largest number of micro-batches that a pipeline has. */
 int64_t module_microbatches(const Module *module);
 
-/* Returns how often an operator runs in a step: once, or module_microbatches times. */
+/* Returns how often an operator runs in a step: once, or for each micro-batch of its template. */
 int64_t op_runs(const Module *module, const Op *op);
 
 /* Sets index and loop_first of the operators in module->ops. */

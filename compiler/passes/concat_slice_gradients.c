@@ -95,8 +95,8 @@ static const Attr *named_attr(const Op *op, const char *name) {
     return NULL;
 }
 
-/* Makes the operator that concatenates the pieces; NULL if there is none, the pieces lack one of
- * its arguments, or its result has another type than the sum. */
+/* Makes the operator that concatenates the pieces. Returns NULL if no such operator is declared,
+ * the pieces lack one of its arguments, or its result has another type than the sum. */
 static Op *put_together(Tile *tile, const Pieces *pieces, const Op *sum) {
     Module *module = tile->module;
     const OpDef *def = module_def_named(module, pieces->at[0]->def->rule->tiles.op);

@@ -73,8 +73,8 @@ static bool is_sum(Module *module, const Op *op) {
     return true;
 }
 
-/* Returns whether an operator is a conversion that pass propagate_layouts inserted, in the phase of
- * the sum. A conversion of a pending maximum does not count. */
+/* Returns whether an operator is a conversion, not async and within a stage, that propagate_layouts
+ * inserted in the sum's phase. A conversion from or to a pending maximum does not count. */
 static bool is_conversion(const Sums *sums, const Op *op) {
     return op->def == sums->module->builtin->reshard && op->source->reason &&
            !op_crosses_stages(sums->module, op) && !op_is_async(sums->module, op) &&

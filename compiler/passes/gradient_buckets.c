@@ -1,5 +1,5 @@
 /* Decides which gradients share an all-reduce or reduce-scatter, and how large buckets are.
- * ir/analysis/collective_order.h has when a bucket starts. No sum is divided by the number of
+ * ir/analysis/collective_order.h says when a bucket starts. No sum is divided by the number of
  * ranks: a mean divides by the whole batch (microbatch/microbatch.c). */
 #include "passes/gradient_buckets.h"
 
@@ -22,7 +22,7 @@ typedef struct ConversionKind {
 typedef struct Filler {
     Module *module;
     const Roles *roles;
-    int64_t given; // --bucket; 0: not given
+    int64_t given; // bytes of --bucket; 0: not given
     Arena *arena;
     Intern *kinds;
     ConversionKind **of; // by conversion: its kind; NULL: not determined yet
@@ -70,7 +70,7 @@ static ConversionKind *kind_of(Filler *filler, const PlannedConversion *conversi
     return *known = *kind;
 }
 
-/* Returns the largest number of bytes of a value on a device. */
+/* Returns how many bytes a value takes on the device that holds most of it. */
 static int64_t most_bytes(const Filler *filler, const Value *value) {
     int64_t most = 0;
     for (int r = 0; r < filler->roles->role_count; r++) {

@@ -6,7 +6,7 @@
  * Gradients may share a bucket if their conversions are async (op_is_async), have the same steps in
  * the same groups of devices, and one element type. Gradients fill buckets in the order in which
  * backward makes them. A bucket is full when its tensors have `bucket` bytes, counted for each
- * tensor on the device that has most of it. So B bytes need at most ceil(B / bucket) exchanges.
+ * tensor on the device that has most of it. So --bucket makes at most ceil(bytes / bucket) buckets.
  *
  * Option --bucket gives the size. The default is a sixteenth of all bytes that may share buckets,
  * so that little communication remains after backward, and at most 25 MiB. By default a bucket is

@@ -42,7 +42,7 @@ static void dump(const Module *module, const PassOptions *options, const char *p
     fprintf(options->out, "// %s after %s\n%s", module->name, pass, text_bytes(&text));
 }
 
-/* Writes the index of the module's last pass to *last; -1: none. Returns false if it is unknown. */
+/* Writes the index of the module's last pass to *last; -1: none. False: no pass has the name. */
 static bool last_pass(const Module *module, int *last) {
     *last = -1;
     for (int p = 0; p < PASS_COUNT && module->last_pass; p++)
@@ -101,8 +101,8 @@ static bool run_variants(const PassRunner *runner, const Module *module, const M
     return good;
 }
 
-/* Runs a pass over a module, unless it was run before. First runs it over the module that the
- * statement `optimizer` names, whose layouts the pass may need. Returns false after errors. */
+/* Runs a pass, unless it ran before or the module needs layouts only. First runs it over the module
+ * of the statement `optimizer`. Then dumps and digests as the options ask. False: errors. */
 static bool run_linked(const PassRunner *runner, Module *module, const Pass *pass) {
     ModuleLinks *links = unit_links(runner->unit, module);
     int last;

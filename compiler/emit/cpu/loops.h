@@ -11,13 +11,13 @@
 
 #include "emit/kernel/loops.h"
 
-/* Returns the least number of elements that threads share. `calls`: elements call functions. */
+/* Returns from how many elements on threads share a loop. `calls`: elements call functions. */
 int64_t cpu_parallel_from(bool calls);
 
 /* Appends `for (long i0 = 0; i0 < 8; i0++)`, then the text `end`. */
 void cpu_for(Text *out, int depth, const Loop *loop, const char *end);
 
-/* Appends `#pragma omp parallel for` over the next `loops` loops. */
+/* Appends `#pragma omp parallel for` over the next `loops` loops; 0: appends nothing. */
 void cpu_parallel(Text *out, int loops);
 
 /* Appends the loops of a nest, shared by threads if that is faster, and the head of the innermost

@@ -205,7 +205,7 @@ static Lanes column_lanes(const KernelBody *body, const uint32_t *sets, int set_
 }
 
 /* Appends sums over rows. Each thread computes neighbouring elements of the result; the warps of a
- * block, and several blocks, share the rows. `alone`: each thread adds up all rows. */
+ * block, and several blocks, share the rows. `alone`: a thread adds all. Returns the launch. */
 static const char *emit_column_sums(const KernelBody *body, const uint32_t *sets, int set_count,
                                     int64_t longest, bool alone) {
     Text *out = body->device.out;

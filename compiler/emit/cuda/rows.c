@@ -54,7 +54,7 @@ static const char *equation_name(const Team *team, int equation) {
 
 /* ---- elements ---- */
 
-/* Returns the tensors that an expression loads inside a loop, as bits: operands with elements along
+/* Returns the tensors (bit t) that an expression loads inside a loop: operands with elements along
  * the row, and results that an earlier loop stored. */
 static uint64_t expr_loads(const Team *team, const Expr *expr, int loop) {
     const LocalOp *local = team->rows->local;
@@ -82,7 +82,7 @@ static const char *lanes_name(const Team *team, int result) {
                         rows_name(team->rows, result));
 }
 
-/* Appends the statements for one lane, and its stores into the arrays of results. */
+/* Appends the statements for one lane, and the lane's stores into the arrays of results. */
 static void emit_lane(const RowsPlace *place, int depth) {
     const Team *team = place->around.more;
     Text *out = team->device.out;

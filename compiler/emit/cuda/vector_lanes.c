@@ -12,7 +12,7 @@ enum {
     LONG_INDEX = 1 << 30 // from this number of elements on, an index has 64 bits
 };
 
-/* Chooses an index type for all tensors' elements, at most the product of all factors. */
+/* Returns a Device whose index type counts up to the product of all factors. */
 Device device_of(Text *out, const LocalOp *local) {
     int64_t volume = 1;
     for (int f = 0; f < local->factor_count; f++) volume *= local->extent[f] ? local->extent[f] : 1;

@@ -37,7 +37,7 @@ Lanes lanes_along(const LocalOp *local, uint64_t tensors, const Nest *nest, cons
 void text_lane(Text *out, const LocalOp *local, int tensor, const Lanes *lanes,
                const Around *around);
 
-/* Appends the address of an element: NAME + INDEX. */
+/* Appends the address of an element: NAME + INDEX; without the index if it is 0. */
 void text_place(Text *out, const LocalOp *local, int tensor, const Around *around);
 
 /* Appends loads of the tensors of a set, for text_lane. */
@@ -58,12 +58,12 @@ void emit_indices(const Device *device, const Nest *nest, const Lanes *lanes, co
 /* Opens a loop that shares a nest's steps among all threads. Returns the launch: "grid, block". */
 const char *open_steps(const Device *device, const Nest *nest, const Lanes *lanes);
 
-/* Appends the indices of a nest in which each thread computes one step. `thread` is the number of
- * the step among the `each` steps of the thread's block. */
+/* Appends the number of a thread's one step: `const int i = blockIdx.x * EACH + THREAD;`. THREAD is
+ * the number of the step among the `each` steps of the thread's block. */
 void emit_own_step(const Device *device, const Nest *nest, const Lanes *lanes, int each,
                    const char *thread);
 
-/* Append the indices of a nest in which each element is computed by a warp, or by a block. */
+/* Append a nest's indices where a warp, or a block, computes each element. Surplus warps return. */
 void emit_own_warp(const Device *device, const Nest *nest);
 void emit_own_block(const Device *device, const Nest *nest);
 

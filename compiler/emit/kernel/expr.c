@@ -52,7 +52,7 @@ static void emit_size(Text *out, const LocalOp *local, int factor) {
     text_print(out, "%lldL", (long long)size);
 }
 
-/* Returns whether all results are bf16. */
+/* Returns whether all results are bf16; absent ones do not count. */
 static bool is_half(const LocalOp *local) {
     for (int t = 0; t < local->result_count; t++)
         if (local->tensors[t].value && !tensor_is_half(&local->tensors[t])) return false;

@@ -25,7 +25,7 @@ const Kernel *kernel_for(struct RoleWriter *writer, const LocalOp *local);
  * whose kernels read the hyperparameters of the step. */
 void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update);
 
-/* Appends the body for empty contracted factors: fills results with the reduction's identity. */
+/* Appends the body for an empty factor: results are the `plus` operand or the identity. */
 void emit_identity(Text *out, const LocalOp *local);
 
 /* A body that ht_product of <hetu/product.h> computes. Tensors are given by index; -1: absent. */

@@ -20,7 +20,7 @@ typedef struct Tensor {
     const char *name;            // name in emitted C
     bool empty;                  // this device holds none of its elements
     int64_t extent[IR_MAX_RANK]; // local extents, by dimension
-    int64_t pitch; // elements from row start to row start (clause `pitch`); 0: contiguous
+    int64_t pitch;               // elements from row start to row start; 0: no subview
 } Tensor;
 
 /* One of the terms that a body adds up. */
@@ -54,13 +54,13 @@ typedef struct LocalOp {
 /* Fills in `local`. Returns false after an error: a tensor that lies in several boxes. */
 bool local_op(LocalOp *local, struct RoleWriter *writer, const Op *op);
 
-/* Makes a product compute the column sum of its operand as well, if its kernel can. */
+/* Makes a product compute an operand's column sum as well, if the product's kernel can. */
 void local_take_sum(LocalOp *local, struct RoleWriter *writer);
 
 /* Returns whether every result is empty on this device. */
 bool local_nothing(const LocalOp *local);
 
-/* Returns whether some factor is empty. Nonempty results of a C kernel are then identities. */
+/* Returns whether a factor, not a variadic tensor's own, is empty: results are then identities. */
 bool local_empty(const LocalOp *local);
 
 /* Returns the number of a tensor's elements on this device. */

@@ -8,7 +8,7 @@
 
 /* ---- nests ---- */
 
-/* Appends a loop over a bound factor, merged with the last if tensors are contiguous over both. */
+/* Appends a loop over a bound factor of extent > 1, merged with the last loop if strides allow. */
 static void nest_add(Nest *nest, const LocalOp *local, int factor, char letter) {
     if (local->extent[factor] == 1) return;
     Loop loop = {.extent = local->extent[factor]};

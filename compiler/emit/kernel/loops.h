@@ -43,7 +43,7 @@ typedef struct Around {
     const void *more; // data of the backend
 } Around;
 
-/* Appends the index of a tensor's element, "i0 * 768 + i1", and the element NAME[index] as f32. */
+/* Append the index of a tensor's element, "i0 * 768 + i1"; the element NAME[index], bf16 as f32. */
 void text_index(Text *out, const Around *around, int tensor);
 void text_tensor(Text *out, const LocalOp *local, int tensor, const Around *around);
 
@@ -68,7 +68,7 @@ uint64_t terms_operands(const LocalOp *local, uint32_t set);
  * with a factor that is empty on this device. Returns their number. */
 int contracted_sets(const LocalOp *local, uint32_t *sets);
 
-/* Returns whether the largest operand is contiguous along the result's innermost loop. */
+/* Returns whether the largest operand is contiguous only along the result's inner loop (>= 8). */
 bool sums_columns(const LocalOp *local, const Nest *outputs, uint32_t set);
 
 /* Returns the C type of the variable of a sum. */

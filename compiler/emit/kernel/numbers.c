@@ -146,9 +146,8 @@ int region_ranges(const Region *region, int dim, Range ranges[2]) {
     return count;
 }
 
-/* Computes the numbers of a device for a dimension of a kernel's view: the start of its piece; for
- * a zigzag dimension also the length of the first range and the gap to the second. Returns how many
- * numbers these are. */
+/* Writes to numbers[] a device's numbers for a dimension of a kernel's view: the start of its piece
+ * and, if zigzag, the first range's length and the gap to the second. Returns how many: 1 or 3. */
 static int written_places(const LocalOp *local, const Tensor *tensor, int written, int device,
                           int64_t *numbers) {
     const Region *region = value_region(local->module, tensor->value, device);

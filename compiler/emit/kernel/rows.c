@@ -6,8 +6,8 @@
 
 /* ---- loops ---- */
 
-/* Lists the factors along rows (`inner`) or all other factors, in the order of the first tensor
- * that has all factors. Returns the number of listed factors. */
+/* Writes to factors[] the factors along rows (`inner`) or all others, in the order of the first
+ * tensor that has all factors; if there is none, of the tensors. Returns how many are written. */
 static int factors_in_order(const Rows *rows, bool inner, int *factors) {
     const LocalOp *local = rows->local;
     int count = 0;

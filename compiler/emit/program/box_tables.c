@@ -48,7 +48,7 @@ typedef struct Displacement {
     int64_t before; // elements that precede the region in memory
 } Displacement;
 
-/* Appends the boxes of a region. */
+/* Appends a region's boxes to a piece, moved by at.rows along at.dim and at.before in memory. */
 static void add_region(Arena *arena, Piece *piece, const Region *region, Displacement at) {
     int64_t before = at.before;
     for (int b = 0; b < region->box_count; b++) {
@@ -67,7 +67,7 @@ static void add_region(Arena *arena, Piece *piece, const Region *region, Displac
     piece->count += region->box_count;
 }
 
-/* Appends a line with the placing of a box. */
+/* Appends a line with the placing of a box: its begin in memory, then rank extents of storage. */
 static void emit_placing(Text *out, const int64_t *placing, int rank) {
     text_print(out, "    %lld, ", (long long)placing[0]);
     for (int d = 0; d < rank; d++) text_print(out, " %lld,", (long long)placing[1 + d]);
@@ -202,7 +202,7 @@ static bool goes_on(const int64_t *boxes, int rank, int a, int b) {
     return on;
 }
 
-/* Returns whether a box and the next one have the same extents. */
+/* Returns whether box `a` and the next have equal extents. A box: lo and hi of each dimension. */
 static bool same_extents(const int64_t *boxes, int rank, int a) {
     const int64_t *first = boxes + (ptrdiff_t)a * 2 * rank, *second = first + (ptrdiff_t)2 * rank;
     bool same = true;

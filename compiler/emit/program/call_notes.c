@@ -35,7 +35,7 @@ static const char *layer_text(Arena *arena, const Layer *layer) {
                        : arena_format(arena, "%s%d", tower, layer->number);
 }
 
-/* Adds a row for a floating-point value that a call makes or reads, if this role has some of it. */
+/* Adds a row for a value that a call makes or reads, if it is floating point and of this role. */
 static void note_made(NoteWriter *notes, const Call *call, const Value *value, Text *shapes,
                       int *count) {
     const RoleWriter *writer = notes->writer;

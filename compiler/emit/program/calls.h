@@ -64,7 +64,7 @@ void calls_use(Calls *calls, const Kernel *kernel);
 /* Appends declarations of the kernels and tables that a role uses. */
 void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used);
 
-/* Appends the comment `phase`, function `name`, which runs the calls, and its parts NAME_0, ... */
+/* Appends the comment `phase`, function `name`, which runs the calls, and parts of it: NAME_0... */
 void calls_emit(Text *out, Calls *calls, const char *name, const char *phase);
 
 /* Returns notes on a list of calls, as rows of the tables of ht_part: call_notes.c. */
@@ -91,5 +91,5 @@ void call_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value
 void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to,
                const Value *from);
 
-/* Sets the comment after a call: the result's name and the operator. */
+/* Sets the comment after a call: "NAME = OPERATOR", or the operator if no result has a name. */
 void call_describe(Calls *calls, Call *call);

@@ -93,7 +93,7 @@ static const Value *part_of_body(const Module *module, const Value *input, int b
 }
 
 /* Returns the padding lengths of an input with a padding value. Each pipeline with shorter lengths
- * gives its range of the batch's rows and the extents that it reads. */
+ * gives its range of the batch's rows and the extents that it reads; *count is their number. */
 static Text padded_rows(const Image *image, const Value *input, int *count) {
     const Module *module = image->module;
     Text rows = {.arena = image->emitter->arena};
@@ -111,7 +111,7 @@ static Text padded_rows(const Image *image, const Value *input, int *count) {
     return rows;
 }
 
-/* Returns the address of the table of padded rows, and writes it; "NULL" where there is none. */
+/* Writes the table of an input's padded rows. Returns the table's address in C; "NULL": no rows. */
 static const char *emit_padding(const Image *image, const Value *input) {
     Arena *arena = image->emitter->arena;
     int count = 0;
@@ -182,7 +182,7 @@ static void text_number(Text *out, const CapturedGlobal *read, int64_t index) {
                (unsigned long long)number);
 }
 
-/* Adds a row for captured numbers, and writes their table, as bits. */
+/* Writes a table of captured numbers, as their bits, and adds a row that names it to `rows`. */
 static void text_read(Image *image, Text *rows, int number, const CapturedGlobal *read) {
     static const char *const KINDS[] = {[NUMBER_SIGNED] = "HT_SIGNED",
                                         [NUMBER_UNSIGNED] = "HT_UNSIGNED",
@@ -257,7 +257,7 @@ static void emit_plans(Image *image) {
 
 /* ---- roles ---- */
 
-/* Returns `{1, 2}` as a C literal, or NULL. */
+/* Returns the C text of `count` integers: "(const int[]){1, 2}"; of none: "NULL". */
 static const char *int_list(Arena *arena, const int *at, int count) {
     Text list = {.arena = arena};
     for (int i = 0; i < count; i++) text_print(&list, "%s%d", i ? ", " : "(const int[]){", at[i]);
@@ -298,7 +298,7 @@ static void emit_transfers(Image *image, int role, const RoleText *text) {
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);
 }
 
-/* Returns a table's name, and writes the table if no equal one exists; "NULL": it has no notes. */
+/* Returns a table's name, and writes the table if no equal one exists; "NULL": it has no rows. */
 static const char *emit_notes(Image *image, const char *type, const char *rows) {
     Emitter *emitter = image->emitter;
     if (!rows) return "NULL";

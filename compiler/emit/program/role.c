@@ -120,7 +120,7 @@ static void add_accumulation(Calls *calls, RoleWriter *writer, const Op *op) {
     call_describe(calls, call);
 }
 
-/* Returns whether a later product computes the result of this operator as well. */
+/* Returns whether the next operator, a product, computes the result of this operator as well. */
 static bool is_made_beside(Calls *calls, RoleWriter *writer, const Op *op) {
     const Op *product = op_side_reduction(writer->module, op);
     if (!product || !local_op(calls->local, writer, product)) return false;

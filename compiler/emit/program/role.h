@@ -32,8 +32,8 @@ typedef struct RolePart {
     Notes notes;
 } RolePart;
 
-/* A message between stages that a role sends or receives: operators that cross stages, one
- * asynchronous exchange, or the gather of a prefetched parameter (op_prefetch_point). */
+/* A transfer in which a role takes part: a message between stages, an asynchronous collective, or
+ * the gather of a prefetched parameter (op_prefetch_point). */
 typedef struct RoleTransfer {
     const Op *op;                // first operator of the transfer
     bool flies;                  // the transfer is asynchronous

@@ -31,7 +31,7 @@ static const char *strategy_text(const Emitter *emitter) {
     return unit->strategies.count ? text_bytes(&text) : "one device";
 }
 
-/* Returns the beginning of a file: a comment that names its contents. */
+/* Returns the beginning of a file: a comment with the source, the strategy, and `what` follows. */
 static Text begin_file(Emitter *emitter, const char *what) {
     Text out = {.arena = emitter->arena};
     text_fill(&out, "/* $source, $strategy: $what. Written by hetucc. */\n", "source",
@@ -109,7 +109,7 @@ static void emit_migration_registration(const Emitter *emitter, Text *declaratio
     text_print(calls, "    ht_register_migrations(&%s);\n", name);
 }
 
-/* Writes the command line with which ht_prepare compiles further strategies. */
+/* Writes the command line, and the unit's files, with which ht_prepare compiles more strategies. */
 static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text *declarations,
                         Text *calls) {
     if (!options->recipe_count) return;
@@ -131,8 +131,8 @@ static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text
                fingerprint_name(emitter), emitter->prefix, emitter->prefix);
 }
 
-/* Declares operators without a body as weak, so that the program links without them. No model that
- * calls such an operator runs as C in this program. */
+/* Returns pragmas that make operators without a body weak, so that the program links without them.
+ * No model that calls such an operator runs as C in this program. */
 static const char *weak_operators(Emitter *emitter) {
     Text out = {.arena = emitter->arena};
     for (int i = 0; i < emitter->unit->bodiless.count; i++)
@@ -163,7 +163,7 @@ static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files
                         (unsigned long long)hash);
 }
 
-/* Returns assembler text that embeds a file, for evaluation at link time; the linker drops it. */
+/* Returns C text that embeds a file for hetucc's linking, in section .hetu, which linkers drop. */
 static const char *kept_section(Arena *arena, const EmitOptions *options) {
     if (!options->section) return "";
     const char *word = arena_format(arena, ".incbin \"%s\"", c_string(arena, options->section));

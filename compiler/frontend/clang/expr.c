@@ -23,7 +23,7 @@ static Cursors operands(Reader *r, CXCursor cursor) {
     return list;
 }
 
-/* Makes a C_REFUSED with its operands, since they may change variables. */
+/* Makes a C_REFUSED that keeps the operands, which may change variables. */
 static CExpr *refused(Reader *r, CXCursor cursor, const char *what) {
     CExpr *expr = node(r, cursor, C_REFUSED);
     expr->text.bytes = what;
@@ -276,7 +276,7 @@ static const CExpr *unary(Reader *r, CXCursor cursor) {
     return expr->op == OP_DEREFERENCE ? expr : decayed(r, expr);
 }
 
-/* Reads a ? b : c, which is not an lvalue. */
+/* Reads a ? b : c, which is not an lvalue. An array type becomes a pointer to its element type. */
 static const CExpr *conditional(Reader *r, CXCursor cursor) {
     CExpr *expr = with_operands(r, cursor, C_SELECT, 3, "this conditional expression");
     for (int i = 0; expr->kind == C_SELECT && i < 3; i++)
@@ -485,7 +485,7 @@ static enum CXChildVisitResult find_bit_field(CXCursor cursor, CXCursor parent, 
     return CXChildVisit_Recurse;
 }
 
-/* Returns whether an expression consists of numbers only. */
+/* Returns whether an expression has only numbers, casts, binary operators, and unary +, -, ~, !. */
 static bool is_number(const CExpr *expr) {
     bool wraps = expr->kind == C_CAST ||
                  (expr->kind == C_UNARY && expr->op >= OP_PLUS && expr->op <= OP_LOGICAL_NOT);

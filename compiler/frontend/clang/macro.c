@@ -112,7 +112,7 @@ static int skip(const Source *source, int at) {
     return end ? (int)(end - source->text) : source->length;
 }
 
-/* Returns the offset past the parenthesis that closes the one at `at`. */
+/* Returns the offset past the parenthesis that closes the one at `at`; if none, the text's end. */
 static int closing(const Source *source, int at) {
     for (int depth = 0; at < source->length; at = skip(source, at)) {
         depth += source->text[at] == '(';

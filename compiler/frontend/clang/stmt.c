@@ -13,7 +13,7 @@ static CStmt *node(Reader *r, CXCursor cursor, CStmtKind kind) {
     return stmt;
 }
 
-/* Makes a CS_REFUSED with the statements in it, since they may change variables. */
+/* Makes a CS_REFUSED that keeps the statements inside, which may change variables. */
 static CStmt *refused(Reader *r, CXCursor cursor, const char *what) {
     CStmt *stmt = node(r, cursor, CS_REFUSED);
     stmt->text = what;
@@ -139,7 +139,7 @@ static const CStmt *compound(Reader *r, CXCursor cursor) {
     return block.stmt;
 }
 
-/* Reads the body of a statement whose head ends at `from`. */
+/* Reads the body of a statement whose head ends at `from`, and the pragmas before the body. */
 static const CStmt *body(Reader *r, const char *file, int from, CXCursor cursor) {
     Extent extent = clang_extent(r, cursor);
     Pragmas taken = {0}, marks = {0};

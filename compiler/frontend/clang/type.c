@@ -232,7 +232,7 @@ static const CType *type_of(Reader *r, CXType clang) {
     return type;
 }
 
-/* Looks up clang's address, which is faster than the key. Variable-length arrays are not cached. */
+/* Returns the CType, found by clang's address if known. Caches no variable-length arrays. */
 const CType *clang_type(Reader *r, CXType clang) {
     SeenQualified *seen;
     int variable_arrays = r->variable_arrays;

@@ -128,14 +128,14 @@ Val eval(Eval *ev, const CExpr *expr);
 Place eval_place(Eval *ev, const CExpr *expr);
 void eval_effects(Eval *ev, const CExpr *expr);
 
-/* Initializes the object of a type at a place. */
+/* Initializes the object of `type` at a place. `init`: an expression, or a list in braces. */
 void eval_init(Eval *ev, Place place, const CType *type, const CExpr *init);
 
 /* Return the object of a variable used at `at`, and of a frame slot; create a missing object. */
 Object *eval_variable(Eval *ev, const CVar *var, Position at);
 Object *frame_object(Eval *ev, int slot, int64_t size, const char *name);
 
-/* Evaluates a statement. */
+/* Evaluates a statement. Returns where evaluation continues. */
 Flow eval_statement(Eval *ev, const CStmt *stmt);
 
 /* Evaluate a declaration, and pass over one that a jump skips, whose variable becomes unset. */
@@ -163,7 +163,7 @@ bool math_literal(const CExpr *expr);
 
 /* ---- operators (op.c, update.c, gradient.c, pragma.c) ---- */
 
-/* Evaluates a call of an operator. */
+/* Evaluates a call of an operator: adds an Op to the module and returns the call's value. */
 Val operator_call(Eval *ev, const Call *call);
 
 /* Returns `at` or, inside hetu's headers, the position of the model's call into them. */
@@ -176,13 +176,13 @@ void operator_update(Eval *ev, Op *op);
 /* Appends an op that makes `value` a parameter's or state's new value; returns the op's result. */
 Value *update_to(Eval *ev, Value *value, Position at);
 
-/* Stores a value in the member `name` of the struct at a place, whose type is `type`. */
+/* Stores a value in the member `name` of the struct, of type `type`, at a place. */
 void place_set(Eval *ev, const CType *type, Place place, const char *name, Val value);
 
 /* Returns the gradient of an op, evaluated once for all equal calls; NULL: the op has none. */
 const Function *gradient_of(Eval *ev, const Op *op);
 
-/* Names a value after the variable or member that it is assigned to. */
+/* Names an operator's nameless result after the variable or member to which C assigns it. */
 void value_name(Value *value, const CExpr *target);
 
 /* Evaluate a pragma that is a statement, and a pragma that marks the next statement. */

@@ -234,8 +234,8 @@ static void fill_positional(Filler *f, const CExpr *value) {
     go_past(&f->level[f->depth]);
 }
 
-/* Assigns a value to the object inside the current level that the designators from index `at` on
- * name. Initialization continues after that object. */
+/* Assigns a value to the object that the designators from index `at` on name, inside the current
+ * level. Initialization continues after that object. */
 static void designate(Filler *f, const CExpr *expr, int at) {
     // Find the members or elements from level->next to `last`.
     const CDesignator *designator = &expr->designators.at[at];

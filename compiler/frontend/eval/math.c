@@ -102,7 +102,7 @@ static bool names(const char *name, const char *function, bool *narrow) {
     return *narrow || !name[length];
 }
 
-/* Evaluates a call of a function in `exact` whose arguments are constants. */
+/* Evaluates a call of a function in `exact` whose arguments are constants. False: any other. */
 static bool folded_call(const Call *call, const char *name, Val *value) {
     double x[2] = {0}, result;
     bool narrow;

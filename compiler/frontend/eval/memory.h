@@ -77,7 +77,7 @@ enum { POINTER_FUNCTION = 0xFFFFFF };
 
 /* ---- objects ---- */
 
-/* Create an object of zero bytes, called `name` in messages, and release an object for reuse. */
+/* Create an object of `size` bytes, all 0, called `name` in messages; release one for reuse. */
 Object *object_create(Eval *ev, int64_t size, const char *name);
 void object_release(Eval *ev, Object *object);
 
@@ -134,7 +134,7 @@ void place_store_bits(Eval *ev, Place place, const CField *field, Val value);
 /* Returns the place of a member, which must exist, and sets *member to the member's type. */
 Place place_member(Place place, const CType *type, const char *name, const CType **member);
 
-/* Copies bytes with their Knowledge. */
+/* Copies `size` bytes with their Knowledge. The two ranges may overlap. */
 void place_copy(Eval *ev, Place to, Place from, int64_t size);
 
 /* Copies a struct as an assignment does: the copy's padding has no value (Knowledge PADDING). */

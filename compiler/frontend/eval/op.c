@@ -154,7 +154,7 @@ static void add_named(Eval *ev, const Call *call, const char *clause, const char
     }
 }
 
-/* Declares in the module the operator of a clause `merge`, and checks that it fits the op. */
+/* Declares in the module the operator of a clause `merge`, and checks it on two results of `op`. */
 static void add_joiner(Eval *ev, const Op *op, const Factor *factor) {
     const CFunction *function = cunit_lookup_beside(ev->unit, op->def, factor->merge).function;
     if (!function || !function->op)

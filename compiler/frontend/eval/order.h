@@ -10,7 +10,7 @@
 
 #include "frontend/eval/memory.h"
 
-/* Bytes of an object that an operand read or changed. */
+/* Bytes [from, to) of an object that an operand read or changed. */
 typedef struct Touch {
     Object *object;
     uint64_t born; // Object.born at the touch, since an Object may be reused
@@ -50,7 +50,7 @@ typedef struct Order {
     uint64_t outer; // OrderLog.since of the enclosing expression; 0: none encloses this one
 } Order;
 
-/* Begins to record the touches of operands. */
+/* Begins an expression and its first operand, whose touches are recorded from now on. */
 Order order_begin(Eval *ev);
 
 /* Begin the next operand, and end the expression. Both functions report a conflict of the last

@@ -83,7 +83,7 @@ static bool condition(Eval *ev, const CExpr *expr) {
     return val_true(ev, eval(ev, expr), expr->at);
 }
 
-/* Runs the body once; returns whether the loop continues. */
+/* Runs the body once; sets *flow, FLOW_NEXT if break or continue ended it. False: the loop ends. */
 static bool round_of(Eval *ev, EvalLoop *loop, const CStmt *body, Flow *flow) {
     loop->rounds++;
     eval_step(ev);

@@ -84,8 +84,8 @@ static Type shape_argument(Eval *ev, const Call *call, int arg, DType dtype) {
     return (Type){.dtype = dtype, .rank = (int)rank, .extent = extent};
 }
 
-/* Checks that a name has only printable characters, but no blank, double quote or backslash.
- * Messages call the owner of the name `what`: "a parameter". */
+/* Checks that a name is not empty and has only printable characters, but no blank, double quote or
+ * backslash. Messages call the owner of the name `what`: "a parameter". */
 static void check_name(Eval *ev, const Call *call, const char *name, const char *what) {
     if (!*name) eval_error(ev, call->at, "the name of %s is empty", what);
     for (const char *at = name; *at; at++)

@@ -233,7 +233,7 @@ static void scan_assignment(Scan *s, const CExpr *expr, Use use) {
     scan(s, expr->b, one ? (Use){USE_KEPT, holder} : GIVEN);
 }
 
-/* Returns whether a function, such as printf, only reads its variadic arguments. */
+/* Returns whether a function only reads its variadic arguments: no body, `printf` in the name. */
 static bool only_reads(const CFunction *function) {
     return !function->body && strstr(function->name, "printf");
 }

@@ -23,7 +23,7 @@ static NumberKind number_kind(const CType *type) {
     return type->is_signed ? NUMBER_SIGNED : NUMBER_UNSIGNED;
 }
 
-/* Counts the bytes of a range whose values from before the evaluation were read. */
+/* Returns how many bytes of a range the evaluation read before it stored to them. */
 static int64_t bytes_read(const Reader *reader, int64_t offset, int64_t size) {
     int64_t count = 0;
     for (int64_t i = 0; i < size; i++) count += track_read(reader->track, offset + i);

@@ -78,7 +78,7 @@ static void advise(CUnit *unit, const CVar *var) {
               var->name);
 }
 
-/* Reports a variable that an evaluation reads, and leaves changed for the next evaluation. */
+/* Reports a variable that an evaluation reads and leaves changed for the next. True: reported. */
 static bool check_own(CUnit *unit, const CVar *var, const CModelUse *use) {
     if (!use->state) return false;
     diag_error(unit->diag, use->written_at,
@@ -91,7 +91,7 @@ static bool check_own(CUnit *unit, const CVar *var, const CModelUse *use) {
     return true;
 }
 
-/* Reports a variable that another model changes. */
+/* Reports a variable that a model reads and another model changes. True: reported. */
 static bool check_others(CUnit *unit, const CVar *var, const CModelUse *use) {
     for (int i = 0; i < var->access.uses.count; i++) {
         const CModelUse *other = &var->access.uses.at[i];
@@ -110,7 +110,7 @@ static bool reads_any(const CModelUse *use, CBytes bytes) {
     return false;
 }
 
-/* Reports a variable that a model reads and functions outside of models change. */
+/* Reports a variable that a model reads and functions outside of models change. True: reported. */
 static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use) {
     for (int i = 0; i < var->access.changes.count; i++) {
         const CSite *site = &var->access.changes.at[i];
@@ -125,7 +125,7 @@ static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use) {
     return false;
 }
 
-/* Reports a variable that a model changes and functions outside of models read. */
+/* Reports a variable that a model changes and functions outside of models read. True: reported. */
 static bool check_reads(CUnit *unit, const CVar *var, const CModelUse *use) {
     for (int i = 0; i < var->access.reads.count; i++) {
         const CSite *site = &var->access.reads.at[i];

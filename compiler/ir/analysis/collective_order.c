@@ -1,5 +1,5 @@
 /* Lists async collectives in the order in which all devices begin them. op_is_async (phases.c) says
- * which conversions are async. Those inside a phase (tensor parallelism) are not. */
+ * which conversions are async. Conversions inside a phase (tensor parallelism) are not. */
 #include "ir/analysis/collective_order.h"
 
 #include "ir/analysis/phases.h"

@@ -29,7 +29,7 @@ static void find_readers(const Module *module, int *last) {
     }
 }
 
-/* Writes the indices of the first and the last operator of a loop; if it has none, *last is -1. */
+/* Sets *first and *last to indices of a loop's first and last operator; if none, *last to -1. */
 static void find_loop(const Module *module, LoopPosition turn, int *first, int *last) {
     *first = module->ops.count;
     *last = -1;

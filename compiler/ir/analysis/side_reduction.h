@@ -8,7 +8,7 @@
 
 #include "ir/module.h"
 
-/* Returns the operand of `product` that `sum` sums over exactly the contracted factors; else -1. */
+/* Returns the index of the operand of `product` that `sum` sums, as in the example; else -1. */
 int summed_operand(const Op *sum, const Op *product);
 
 /* Returns the next operator of the phase if `sum` can be its side reduction; else NULL. */

@@ -22,10 +22,10 @@ typedef struct BoundTensor {
 
 /* Returns whether a kernel can read or write a tensor in place on a device. Writes to *pitch the
  * distance in elements between the starts of rows (the dimensions after the factor of clause
- * pitch); 0 if the tensor is contiguous. */
+ * pitch); 0 if the tensor is no subview. */
 bool tensor_pitch(Module *module, const Op *op, BoundTensor tensor, int device, int64_t *pitch);
 
-/* Returns whether an operator copies nothing: one of operand and result is the other's subview. */
+/* Returns whether an operator is a slice or concatenation that subviews relieve of all copying. */
 bool op_moves_nothing(const Op *op);
 
 /* Returns the slice of `whole` that is `value` itself or that `value` reshapes; NULL: none. */

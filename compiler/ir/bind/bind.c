@@ -165,7 +165,7 @@ static BoundAccess expand(Binder *binder, const BindTensor *tensor, int index) {
 
 /* ---- results ---- */
 
-/* Returns the type of a result from the extents of its factors. */
+/* Returns the type of a result. Each extent is the product of the extents of bound factors. */
 static Type result_type(Binder *binder, const BindTensor *result, const BoundAccess *bound) {
     int64_t *extent = arena_array(binder->arena, int64_t, bound->rank + 1);
     if (bound->rank > IR_MAX_RANK)

@@ -16,18 +16,18 @@
 /* Returns the region of a value on a device; it has no boxes where the device holds nothing. */
 const Region *value_region(Module *module, const Value *value, int device);
 
-/* Returns a number that is equal for devices with the same boxes of a value; -1: no boxes. */
+/* Returns a number, equal for devices with the same boxes of a value; -1: not in the layout. */
 int value_same_boxes(Module *module, const Value *value, int device);
 
-/* Returns the regions of all devices of the value's layout, in the layout's order, and writes these
- * devices to *devices. For a value of a stage the devices are representatives. */
+/* Returns the regions of all devices of the value's layout, in its order. Writes the devices to
+ * *devices and their number to *count. For a value of a stage they are representatives. */
 const Region *value_regions(Module *module, const Value *value, const int **devices, int *count);
 
-/* Returns the devices of a value's layout; for a stage's value, all devices they represent. */
+/* Returns the *count devices of a value's layout; for a stage's value, all that they represent. */
 const int *value_holders(Arena *arena, Module *module, const Value *value, int *count);
 
-/* Writes the local extents of a value that is one box on the device; zeros where the device holds
- * nothing. Returns false where it is several boxes. */
+/* Writes to extent[] a value's local extents if it is one box on the device; zeros if the device
+ * holds nothing. Returns false if the value is several boxes there. */
 bool value_local(Module *module, const Value *value, int device, int64_t *extent);
 
 /* Returns the bytes of a value on a device. Of results of `collect`, and of inputs that
@@ -35,11 +35,11 @@ bool value_local(Module *module, const Value *value, int device, int64_t *extent
 int64_t value_local_bytes(Module *module, const Value *value, int device);
 
 /* Returns whether an operator may run on any set of elements, in any order. True if each tensor,
- * scalars aside, has all factors of the operator in the same order, and none has the clause
- * `replicate` or `offset`. */
+ * scalars aside, has all factors of the operator in the same order, and no factor has the clause
+ * `replicate` or `offset` or is contracted without a reduction. False for views. */
 bool op_takes_elements(const Op *op);
 
-/* Writes the local extents of a tensor of an operator. A tensor of several boxes counts as one row
+/* Writes to extent[] a tensor's local extents in an operator. A tensor of several boxes is one row
  * of its n elements, extents 1, ..., 1, n. Returns false for several boxes if the operator needs an
  * order of elements (op_takes_elements), or if its tensors have different boxes. */
 bool op_local(Module *module, const Op *op, const Value *value, int device, int64_t *extent);

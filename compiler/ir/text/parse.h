@@ -93,5 +93,5 @@ bool parse_offsets(IrParser *parser);
 bool parse_scratch(IrParser *parser);
 bool parse_plan(IrParser *parser);
 
-/* Reads the name of an operator that is defined above. */
+/* Reads the name of an operator that is defined above; NULL after a message. */
 const OpDef *parse_def_name(IrParser *parser);

@@ -39,8 +39,8 @@ typedef struct Printer {
     Text *out;
     Arena *scratch;
     const Module *module;
-    struct NumberEntry *frames, *bindings, *gradients; // by pointer
-    struct TextEntry *texts;                           // frames and bindings by their text
+    struct NumberEntry *frames, *bindings, *gradients; // numbers by pointer
+    struct TextEntry *texts;                           // numbers of frames and bindings by text
     int frame_count, binding_count;
 } Printer;
 

@@ -273,7 +273,7 @@ static void check_roles(Verifier *verifier) {
             check_alike(verifier, seen, module->ops.at[i], module->ops.at[i]->results[r]);
 }
 
-/* Returns whether every value has a layout. */
+/* Returns whether every value has a layout. Inputs that micro-batches cut may lack it. */
 static bool is_laid_out(const Module *module) {
     bool all = true;
     for (int i = 0; i < module->params.count; i++) all = all && module->params.at[i]->value->layout;

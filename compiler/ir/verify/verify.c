@@ -42,7 +42,7 @@ static void make(Verifier *verifier, const Op *op, const Value *value) {
     else verifier->made[value->id] = value;
 }
 
-/* Checks that a value is made before it is used. */
+/* Reports a value that is used before it is made, or is not of the module. `where`: of its use. */
 static void use(Verifier *verifier, const Op *op, const Value *value, const char *where) {
     if (value && (!id_valid(verifier, value) || verifier->made[value->id] != value))
         verify_problem(verifier, op, "%%%d is used %s before it is made, or belongs elsewhere",
@@ -375,7 +375,7 @@ static void check_ends(Verifier *verifier) {
     for (int i = 0; i < module->params.count; i++) check_param(verifier, module->params.at[i]);
 }
 
-/* Checks that the schedules of a text are free of deadlocks. */
+/* Checks the rows, slots and deadlocks of the schedules of a text. False: reported. */
 static bool check_schedules(const Verifier *verifier) {
     Module *module = verifier->module;
     bool good = true;

@@ -13,7 +13,7 @@
  * device, or more than --chunk, together with all operators that read that result.
  * - Rows are along a dimension that neither devices nor micro-batches cut. A chunk has at least
  *   LEAST_ROWS rows on a device, unless --chunk is given.
- * - Nothing changes where other operators need the whole result, or in pipelines of several stages.
+ * - Nothing changes if others need the whole result, or with several stages or padding lengths.
  * - Sums over rows are accumulated chunk by chunk; all other results are the same as before. */
 #include "passes/chunk/chunk.h"
 
@@ -21,8 +21,8 @@
 
 #include <string.h>
 
-/* Sets parts[d] to the number of parts into which devices cut dimension d of a value. A mesh axis
- * cuts the first dimension for which the strategy has a split rule. */
+/* Sets parts[d] to the number of parts into which the first stage cuts dimension d of a value. A
+ * mesh axis cuts by the first split rule that names the axis and a dimension of the value. */
 static void find_parts(const Module *module, const Value *value, int64_t *parts) {
     for (int d = 0; d < value->type.rank; d++) parts[d] = 1;
     const Strategy *strategy = module->strategy;
@@ -59,8 +59,8 @@ static bool has_dim(const Op *product, int operand, int d) {
     return has;
 }
 
-/* Returns the rows of a product's result on a device, for one micro-batch: the number of indices of
- * the dimensions that come from the same operand as dimension `cut`. */
+/* Returns the rows of a product's result on a device, for one micro-batch: the product of the
+ * extents of all dimensions that come from the same operand as dimension `cut`. */
 static int64_t device_rows(const Module *module, const Op *product, int cut, const int64_t *parts) {
     const Value *value = product->results[0];
     int64_t rows = 1;
@@ -76,7 +76,7 @@ typedef struct Chunking {
     Arena *arena;
     Module *module;
     SliceConcat movers;
-    int64_t given; // --chunk; 0: not given
+    int64_t given; // bytes of --chunk; 0: not given
 } Chunking;
 
 /* Returns the number of chunks of a product's result along dimension `cut`; 0 or 1: no cut. */
@@ -93,7 +93,7 @@ static int chunk_count(const Chunking *chunking, const Op *product, int cut, con
     return (int)(count < value->type.extent[cut] ? count : value->type.extent[cut]);
 }
 
-/* Cuts the region that begins with a product if its result is large. Returns whether it did. */
+/* Cuts the region that begins with a product whose result is large. Returns whether it was cut. */
 static bool cut_product(const Chunking *chunking, Op *product) {
     const Value *value = product->results[0];
     int64_t parts[IR_MAX_RANK];

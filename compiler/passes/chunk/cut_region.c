@@ -10,7 +10,7 @@
  * the whole region runs there, and also forward operators that depend on the region. */
 #include "passes/chunk/chunk.h"
 
-/* A slice that this chunk has already. */
+/* A slice that the current chunk has already: `piece` is the chunk's part of `of` along `dim`. */
 typedef struct Piece {
     const Value *of;
     int dim;
@@ -39,8 +39,8 @@ static bool is_argument(const Expr *expr, int *argument) {
     return is;
 }
 
-/* Writes to *argument the attribute that gives the number of dimensions before `factor`, if that is
- * a tensor's second index. Returns false if there is none. */
+/* Writes to *argument the index of the attribute that gives the number of dimensions before
+ * `factor`. Returns false if there is none, or if `factor` is not the tensor's second index. */
 static bool front_argument(const Rule *rule, const Access *access, int factor, int *argument) {
     return access->dim_count > 1 && access->dims[0].count == 1 && access->dims[1].count == 1 &&
            access->dims[1].factors[0] == factor &&
@@ -92,7 +92,7 @@ static int64_t chunk_length(const Cutter *cutter) {
     return chunk_start(cutter, cutter->number + 1) - chunk_start(cutter, cutter->number);
 }
 
-/* Records which rows of `whole` a value has. */
+/* Records which rows of `whole` a value has; copies micro-batch and dimension names of `whole`. */
 static void note_chunk(const Cutter *cutter, Value *value, const Value *whole, int dim) {
     Chunk chunk = {dim, chunk_start(cutter, cutter->number), whole->type.extent[dim]};
     value->chunk = arena_copy(cutter->region->module->arena, &chunk, sizeof chunk);
@@ -203,14 +203,14 @@ static void cut_chunk(Cutter *cutter) {
 
 /* ---- results for operators outside ---- */
 
-/* Makes `value` the result of an operator. */
+/* Makes `value` the first result of an operator. */
 static void make(Op *op, Value *value) {
     op->results[0] = value;
     value->def = op;
     value->index = 0;
 }
 
-/* Makes a result that operators outside the region read: the accumulated sum, or joined slices. */
+/* Makes `value` if operators outside the region read it: the accumulated sum, or joined slices. */
 static void give(Cutter *cutter, const Op *op, Value *value) {
     const Chunked *region = cutter->region;
     int dim = region->dim[value->id] - 1;
@@ -229,7 +229,7 @@ static void give(Cutter *cutter, const Op *op, Value *value) {
          value);
 }
 
-/* ---- the new order ---- */
+/* ---- order of the module's operators ---- */
 
 static void put_old(Cutter *cutter, bool before) {
     const Chunked *region = cutter->region;

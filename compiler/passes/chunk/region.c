@@ -76,7 +76,7 @@ static void find_outside(Chunked *region) {
     }
 }
 
-/* Returns whether an operator makes a large value, not from the product, for the region alone. */
+/* Returns whether an outside operator, no product, makes one large value for the region alone. */
 static bool gives_large(Chunked *region, const Op *op) {
     if (!region->needed[op->index] || op->result_count != 1 || !is_large(region, op->results[0]) ||
         op->def->rule->form == RULE_PRODUCT || op->section == SECTION_UPDATE)

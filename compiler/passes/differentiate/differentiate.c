@@ -27,7 +27,7 @@ typedef struct RuleKey {
     const Binding *binding; // equal calls share it, so it identifies types and arguments
     const Attr *attrs;
     int64_t operand;
-    int64_t types; // element types of the gradients
+    int64_t types; // element types of the gradients of result and operand, as one number
 } RuleKey;
 
 typedef struct RuleEntry {
@@ -124,7 +124,7 @@ void add_gradient(Differentiator *diff, Value *value, Value *contribution) {
     name_dims(*gradient, value);
 }
 
-/* ---- gradients of the three forms of rules ---- */
+/* ---- gradients by kind of rule ---- */
 
 static const GradientRule *known_rule(Differentiator *diff, int operand) {
     const Op *op = diff->forward;
@@ -182,7 +182,7 @@ static bool is_parameter(const Value *value) {
     return value->kind == VALUE_PARAM || (copy && copy->operands[0]->kind == VALUE_PARAM);
 }
 
-/* Adds a RULE_BODY's gradients, first those of parameters, which may read an activation last. */
+/* Adds a RULE_BODY's gradients, parameters' first: these may be an activation's last readers. */
 static void body_gradients(Differentiator *diff) {
     const Op *op = diff->forward;
     for (int k = 0; k < op->operand_count; k++)

@@ -21,29 +21,29 @@ typedef struct Differentiator {
     Value *norm; // square of the norm of all gradients, for gradient clipping; NULL: none
 } Differentiator;
 
-/* Appends an operator at the position of diff->forward and returns its first result. */
+/* Appends an operator with the source position of diff->forward. Returns its first result. */
 Value *emit_op(Differentiator *diff, const OpDef *def, Value *const *operands, int operand_count,
                const Attr *attrs);
 
-/* Adds a contribution to the gradient of `value`, if `value` needs one. */
+/* Adds a contribution to the gradient of `value`, if `value` needs one. NULL adds nothing. */
 void add_gradient(Differentiator *diff, Value *value, Value *contribution);
 
-/* Returns the sum of two values. */
+/* Appends the addition of two values and returns the sum. */
 Value *emit_sum(Differentiator *diff, Value *a, Value *b);
 
-/* Returns a tensor with one number in all elements. */
+/* Appends operator `name`, which sets all elements of a tensor to `number`. Returns the tensor. */
 Value *emit_fill(Differentiator *diff, const char *name, Type type, double number);
 
 /* Copies diff->forward's gradient function into the module, for operands that need gradients. */
 void inline_gradient(Differentiator *diff);
 
-/* Returns the square of the norm of all gradients together; NULL: there are none. */
+/* Appends the squared norm of all gradients together and returns it; NULL: there are none. */
 Value *gradient_norm(Differentiator *diff);
 
 /* Adds the update section: the gradient norm if needed, and the optimizer's operator for each
  * trained parameter without a rule of its own. Then adds `rules`, the operators of optimizer rules
- * and assignments of the model, with gradients in the place of their placeholders. Operators that
- * need a missing gradient are left out. */
+ * and assignments of the model, with values in the place of placeholders (ir/builtin.h). Operators
+ * that need a missing gradient are left out. */
 void insert_updates(Differentiator *diff, const Ops *rules);
 
 /* Removes operators on which no loss, output, or updated parameter or state depends. */

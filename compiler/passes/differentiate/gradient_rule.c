@@ -13,7 +13,7 @@ typedef struct Deriver {
     Arena *arena;
     const Op *op;
     const Rule *rule;
-    int operand, dy, y;        // dx is the gradient of `operand`; access numbers of dy and y
+    int operand, dy, y;        // operand whose gradient is dx; access numbers of dy and y
     const char **factor_names; // by bound factor
     const char **access_names; // by access
     const char *dx_name;
@@ -260,7 +260,7 @@ static const OpDef *derived_op(Deriver *deriver, const Expr *total) {
         draft, arena_format(deriver->arena, "%s_%s", deriver->op->def->name, deriver->dx_name));
 }
 
-/* ---- the whole ---- */
+/* ---- the gradient's type, and the derived rule ---- */
 
 /* Returns whether the operator is a conversion to a narrower type that the compiler inserted. */
 static bool is_narrow_copy(const Op *op) {

@@ -172,7 +172,7 @@ static void copy_op(Differentiator *diff, const Op *op) {
     array_push(module->arena, &module->ops, copy);
 }
 
-/* ---- inlining a gradient function ---- */
+/* ---- ignored gradients, and inlining ---- */
 
 /* Returns whether the gradient function uses an argument. */
 static bool uses(const Function *function, const Value *param) {

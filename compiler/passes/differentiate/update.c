@@ -1,6 +1,6 @@
 /* Adds the update section.
  *
- *     n = square_sum(dw) + square_sum(db)      gradient norm (gradient_norm.c), if clipping or the
+ *     n = square_sum(dw) + square_sum(db)      squared norm (gradient_norm.c), if clipping or the
  *                                              user needs it
  *     w', m', v' = adamw(w, dw, m, v, n)       for each trained parameter
  */
@@ -9,7 +9,7 @@
 #include "ir/module.h"
 #include "hetu/rt.h"
 
-/* Returns whether the optimizer's operator is (p, g, states..., ?norm) -> (p, states...). */
+/* Reports an optimizer that is not (p, g, states..., ?norm) -> (p, states...). False: it is not. */
 static bool check_update(const Module *module) {
     const Rule *rule = module->optimizer->op->rule;
     int least = 2 + module->optimizer->state_count;
@@ -77,7 +77,7 @@ static void update_params(Differentiator *diff) {
     }
 }
 
-/* Returns whether an operator is a placeholder (ir/builtin.h); sets *value to what replaces it. */
+/* Returns whether an operator is a placeholder, and sets *value: its replacement; NULL: missing. */
 static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op,
                        Value **value) {
     const Parameter *param =
@@ -132,7 +132,7 @@ void insert_updates(Differentiator *diff, const Ops *rules) {
     diff->forward = &diff->place;
     Value *norm = module->optimizer->clip || module->optimizer->norm ? gradient_norm(diff) : NULL;
     diff->norm = module->optimizer->clip ? norm : NULL;
-    if (module->optimizer->norm) { // 0 without gradients
+    if (module->optimizer->norm) { // the norm is 0 if there are no gradients
         Value *square = norm ? norm : emit_fill(diff, "zeros", (Type){.dtype = DTYPE_F32}, 0);
         array_push(module->arena, &module->outputs, (Output){HT_GRADIENT_NORM, square});
     }

@@ -189,7 +189,7 @@ static bool nests(const Cuts *cuts, int64_t total) {
     return true;
 }
 
-/* Exchanges the cuts of an equation's sides, or marks it opaque. Returns whether a cut is new. */
+/* Exchanges cuts between an equation's sides, or makes the equation opaque. True: a cut is new. */
 static bool exchange(Classes *classes, Cuts *by_class, Equation *equation) {
     int64_t total = product(classes, equation->left, equation->left_count);
     Cuts all = {0};
@@ -251,7 +251,7 @@ static void number_atoms(Classes *classes, const Cuts *by_class) {
     }
 }
 
-/* Lists the atoms of several nodes in order. Returns how many there are. */
+/* Writes to atoms[] the atoms of several nodes in order. Returns how many there are. */
 static int flatten(const Classes *classes, const int *nodes, int count, int *atoms) {
     int total = 0;
     for (int i = 0; i < count; i++)

@@ -42,7 +42,7 @@ typedef struct Classes {
     int64_t *atom_extent; // by atom
 } Classes;
 
-/* Finds which dimensions of a module must have equal extents. Requires bindings (ir_bind). */
+/* Returns classes and atoms of a module's dimensions and factors. Requires bindings (ir_bind). */
 Classes *classes_create(Arena *arena, const Module *module);
 
 /* Returns the representative node of a node's class. */

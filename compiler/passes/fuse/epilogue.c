@@ -18,7 +18,7 @@ static const int *applied_loops(Fuse *fuse, const Op *product, const Op *applied
     return loop;
 }
 
-/* Returns the bound factors that the product sums over, as bits. */
+/* Returns the bound factors that the product sums over; bit f: bound factor f. */
 static uint32_t contracted(const Op *product) {
     const BoundAccess *made = &product->binding->results[0];
     uint32_t set = (UINT32_C(1) << product->binding->factor_count) - 1;

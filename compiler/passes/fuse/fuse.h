@@ -47,7 +47,7 @@ void accumulate_in_place(Fuse *fuse);
  * fuse->users and leaves them outdated. Runs ir_number. */
 void join_pairs(Fuse *fuse);
 
-/* Moves a sum before a product whose kernel can compute it. Needs fuse->users. Runs ir_number. */
+/* Moves sums before products whose kernels can add them up. Needs fuse->users. Runs ir_number. */
 void place_side_reductions(Fuse *fuse);
 
 /* Moves forward conversions of parameters to the front if backward reads their results or the

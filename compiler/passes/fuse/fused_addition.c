@@ -7,7 +7,7 @@
 
 #include "ir/analysis/phases.h"
 
-/* State of one run. Operators keep their indices while sums are removed. */
+/* State of one run. Indices of removed sums stay unused until the end. */
 typedef struct Adding {
     Fuse *fuse;
     bool *runs_again; // by op index: another operator recomputes it
@@ -21,7 +21,7 @@ static int free_operand(const Op *op, int result) {
     return -1;
 }
 
-/* Returns whether a sum adds two values elementwise that have its result's layout. */
+/* Returns whether a sum adds elementwise two values of the layout and micro-batch of the result. */
 static bool adds_alike(Module *module, const Op *sum) {
     const Value *result = sum->results[0];
     bool alike = op_adds_alike(sum) && !sum->source->recomputes && !sum->run_in_place;
@@ -73,7 +73,7 @@ static void take_operand(Module *module, Op *op, int operand, int result, Value 
     op->operands = values;
 }
 
-/* Removes the sum. The term's maker takes its place, unless other results are read before that. */
+/* Removes the sum. The term's maker moves there, unless its other results are read before. */
 static void add_there(Adding *adding, Op *sum, int term) {
     Fuse *fuse = adding->fuse;
     Module *module = fuse->module;

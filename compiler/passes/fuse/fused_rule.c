@@ -250,8 +250,8 @@ static void add_loops(const Composer *composer, RuleDraft *draft) {
     }
 }
 
-/* Makes the access of a result or local value. The access gets a fixed type if the type differs
- * from that of the first operand, or if storing the value would round it. */
+/* Makes the access of a result or local value. A result gets a fixed type if its type is not the
+ * first operand's; a member's result that stays local, if its type is not f32. */
 static Access made_access(const Composer *composer, const RuleDraft *draft, const Item *item) {
     DType follows = composer->read.count ? composer->read.at[0].value->type.dtype : DTYPE_F32;
     Access access = draft_access(draft, item->name, item->rank, item->loops);
@@ -260,7 +260,7 @@ static Access made_access(const Composer *composer, const RuleDraft *draft, cons
     return access;
 }
 
-/* Returns the names of the first members, joined. */
+/* Returns the names of the first NAMED members without "ht_", joined by "_". */
 static const char *group_name(const Composer *composer) {
     enum { NAMED = 4 };
     Text name = {.arena = composer->arena};

@@ -68,7 +68,7 @@ static bool may_fuse(const Module *module, const Op *op) {
     return (is_elementwise(op) || op->def->rule->equations.count) && tensors_fit(op);
 }
 
-/* Returns the bound factors along rows, as bits. */
+/* Returns the bound factors along rows; bit f: bound factor f. */
 static uint32_t inner_factors(Fuse *fuse, const Op *op) {
     if (!op->def->rule->equations.count) return 0;
     EquationPlan plan = equations_plan(fuse->arena, op->def->rule);
@@ -200,7 +200,7 @@ static bool is_small(const Fuse *fuse, const FuseGroup *group) {
            results + tensors <= MOST_TENSORS;
 }
 
-/* Returns whether all members run in the same phase of a step. */
+/* Returns whether all members run on the same stage, in the same visit, phase and chunk. */
 static bool same_time(const FuseGroup *group) {
     const Op *first = group->members.at[0].op;
     for (int i = 1; i < group->members.count; i++) {

@@ -106,7 +106,7 @@ static bool bind_like(const Op *op, const Rule *rule, const Access *accesses, in
 
 /* Returns the binding of an operator of `rule` whose tensors have the dimensions of the tensors of
  * `op`; NULL: the rule has other indices. The rule cannot be bound to the tensors directly, because
- * their dimensions have been split or removed since. */
+ * pass factor_dims has split or removed dimensions. */
 static const Binding *binding_like(Arena *arena, const Op *op, const Rule *rule) {
     BoundFactor *factors = arena_copy(arena, op->binding->factors,
                                       sizeof *factors * (size_t)op->binding->factor_count);
@@ -129,7 +129,7 @@ static const Binding *binding_like(Arena *arena, const Op *op, const Rule *rule)
     return arena_copy(arena, &binding, sizeof binding);
 }
 
-/* Makes the operator that computes both, with their results; NULL: its rule has other tensors. */
+/* Makes the operator that computes both `first` and `op`; NULL: `def` has other tensors. */
 static Op *joined(const Fuse *fuse, const Op *first, const Op *op, const OpDef *def) {
     Arena *arena = fuse->module->arena;
     const Binding *binding = binding_like(arena, op, def->rule);

@@ -87,8 +87,8 @@ static bool may_overwrite(const Op *op, int k) {
     return false;
 }
 
-/* Returns whether all readers of a value, and of its views, except `row`, accept its strides. Makes
- * the views subviews of the value. */
+/* Returns whether all readers of a value and of its views, except `row`, accept its strides without
+ * overwriting it, and no output fetches it. Makes the views subviews of the value. */
 static bool is_taken(Views *views, Value *value, const Op *row) {
     const Readers *readers = &views->readers[value->id];
     bool taken = !views->fetched[value->id];
@@ -127,7 +127,7 @@ static int dim_of_factor(const Op *op, const BoundAccess *bound, int factor) {
     return -1;
 }
 
-/* Returns whether a value has the extents of the whole but along `dim`, where 1 may be left out. */
+/* Returns whether a value has type and extents of the whole; `dim` may lack or have any extent. */
 static bool fits_into(const Value *value, const Value *whole, int dim) {
     int lacking = whole->type.rank - value->type.rank;
     if (lacking < 0 || lacking > 1 || value->type.dtype != whole->type.dtype ||
@@ -145,7 +145,7 @@ static int64_t extent_along(const Value *value, const Value *whole, int dim) {
     return value->type.rank < whole->type.rank ? 1 : value->type.extent[dim];
 }
 
-/* Returns whether an operator makes a value in the arena. */
+/* Returns whether an operator other than a union, a part or a gather makes a value. */
 static bool is_made(const Module *module, const Value *value) {
     const Op *def = value->def;
     return value->kind == VALUE_RESULT && def && def->def != module->builtin->stage_union &&

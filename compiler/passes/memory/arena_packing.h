@@ -21,7 +21,7 @@ typedef struct PackItem {
     int64_t offset; // result: a multiple of ARENA_ALIGNMENT; 0 for an item of no bytes
 } PackItem;
 
-/* Sets the offsets of the items. Returns the length of the arena. */
+/* Sets the offsets of the items. Returns the length of the arena in bytes. */
 int64_t pack(Arena *scratch, PackItem *items, int count);
 
 /* Does the same as pack in fewer attempts. The arena is never shorter than the arena of pack. */

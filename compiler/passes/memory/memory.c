@@ -30,7 +30,7 @@
 
 typedef struct Memory {
     Module *module;
-    bool estimate_only; // CompileOptions
+    bool estimate_only; // CompileOptions.estimate_only
     Arena *arena;
     Roles *roles;
     int *last; // by value id: index of its last reader; for an owner of storage, index of the last
@@ -64,7 +64,7 @@ static void share(Memory *memory, Value *value, const Value *from) {
         memory->last[owner->id] = memory->last[value->id];
 }
 
-/* Returns whether operator `op` is the last reader of this value's storage. */
+/* Returns whether `op` is the last reader of a value's arena storage; false for a subview. */
 static bool dies_at(const Memory *memory, const Value *value, const Op *op) {
     const Value *owner = value_storage(value);
     return in_arena(owner) && memory->last[owner->id] == op->index && !value->subview;
@@ -111,7 +111,7 @@ static void share_body(Memory *memory, Op *op) {
     }
 }
 
-/* Returns whether the operand is read at the result's indices, in no loop after the result's. */
+/* Returns whether `operand`'s storage is read only at the result's indices, in no later loop. */
 static bool read_before(const Op *op, const EquationPlan *plan, int operand, int result) {
     int made = plan->step[plan->equation[op->binding->results[result].access]].loop;
     for (int k = 0; k < op->operand_count; k++)

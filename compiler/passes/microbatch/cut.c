@@ -10,7 +10,7 @@ const Value *microbatch_input(const Module *module) {
     return NULL;
 }
 
-/* Returns the number of pipelines that the module runs on: without training, only the first one. */
+/* Returns how many pipelines run: all in training, else only the first; 0 without a strategy. */
 static int pipeline_count(const Module *module) {
     return !module->strategy              ? 0
            : module->kind == MODULE_TRAIN ? module->strategy->pipelines.count

@@ -18,5 +18,5 @@ const Value *microbatch_input(const Module *module);
 
 /* Sets module->templates: the pipelines that run, and their templates, without meshes. `variants`:
  * ModuleLinks.variants. `batch`: rows of the batch; 0: no input has rows. `unit`: rows that are
- * never parted. Returns false after an error: rows that do not add up to the batch. */
+ * never parted. Returns false after an error, such as rows that do not add up to the batch. */
 bool microbatch_bodies(Module *module, const LengthVariant *variants, int64_t batch, int64_t unit);

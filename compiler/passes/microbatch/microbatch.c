@@ -30,13 +30,13 @@ enum { MOST_MADE = 6 };
 typedef struct Loop {
     Module *module;
     Arena *arena;
-    LoopPosition *turn;   // by value id: the position in which it is computed
+    LoopPosition *turn;   // by value id: the loop, or before or after it, where it is computed
     Value **accumulated;  // by value id: the accumulation of a contribution
     bool *given;          // by value id: depends on inputs alone
     Value **counted;      // by value id: in the counting loop, the copy of a value that depends on
                           // inputs alone, or the finished sum of its rows
     Value **part;         // by value id of an input: the rows of the current micro-batch
-    bool *fed;            // by value id: depends on an input
+    bool *fed;            // by value id: depends on an input, or is of a layer (place_whole)
     Array(Op *) turns[4]; // by LoopPosition: the operators
 } Loop;
 

@@ -49,7 +49,7 @@ typedef struct Assigner {
     const Mesh *mesh;       // mesh of the current operator
     Arena *arena;           // scratch
     Intern *replica_groups; // prices of conversions of one replica group, by layouts and shape
-    Intern *alike;          // module_equivalent_devices
+    Intern *alike;          // cache of module_equivalent_devices
     Intern *prices;         // cache of price_conversion and price_crossing
     RuleUse *rules;         // by split rule of the mesh: effects of the rule
     const ConsumerConstraints *consumers; // constraints that consumers put on parameters
@@ -91,7 +91,7 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
 bool version_reaches(const Assigner *assigner, const Version *version);
 
 /* Return the newest version that the current operator may read, and the version that is cheapest to
- * convert to `to` (*price). If the operator may read none, a message sends one of all versions. */
+ * convert to `to` (*price). If the operator may read none, all count, and a message sends one. */
 const Version *newest_version(const Assigner *assigner, const Version *versions);
 const Version *cheapest_version(const Assigner *assigner, const Version *versions,
                                 const Sharding *to, double *price);

@@ -65,7 +65,7 @@ typedef struct ReplicaGroupKey {
 /* The price of a plan for the first replica group. */
 typedef struct ReplicaGroupPrice {
     int64_t bytes;  // bytes that the group receives
-    double seconds; // only with a cluster
+    double seconds; // read only with a cluster
 } ReplicaGroupPrice;
 
 /* Returns the price of the plan for the first replica group. The module keeps the plan, because

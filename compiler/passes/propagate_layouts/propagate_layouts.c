@@ -106,7 +106,7 @@ static bool layer_equal(const Layer *a, const Layer *b) {
                       !strcmp(text_or_empty(a->tower), text_or_empty(b->tower)));
 }
 
-/* Returns whether two operators belong to one layer, section and side of the loop. */
+/* Returns whether two operators belong to one layer, section and loop position. */
 static bool same_layer(const Op *a, const Op *b) {
     return a->section == b->section && a->loop == b->loop &&
            layer_equal(a->source->layer, b->source->layer);
@@ -154,7 +154,7 @@ bool propagate_crosses_stages(const Value *value, const Op *user) {
            value->def->stage != user->stage;
 }
 
-/* Returns a version without pending reductions on the value's stage, for the stage of `user`. */
+/* Adds and returns a version of `from` without pending reductions, on the stage that makes it. */
 static const Version *completed(Propagation *propagation, const Value *original,
                                 const Version *from, const Op *user) {
     const Op *maker = from->value->def;
@@ -298,8 +298,8 @@ static void propagate_op(Propagation *propagation, Op *op) {
     }
 }
 
-/* Returns the layout in which a parameter is updated: that of its states or, without states, the
- * one that pass seed_layouts gave the new value. NULL: the parameter is not updated. */
+/* Returns the layout in which a parameter is updated: that of its states or, without states, of its
+ * new value, else of the parameter. NULL: the optimizer does not update the parameter. */
 static const Layout *update_layout(const Propagation *propagation, const Parameter *parameter) {
     const Op *op = propagation->update[parameter->value->index];
     if (!op) return NULL;
@@ -316,8 +316,8 @@ static bool reduced_sharding(const Propagation *propagation, const Mesh *mesh,
 }
 
 /* Returns the layout in which a sum over micro-batches is accumulated; NULL: the terms' layout.
- * Under `zero 2` a gradient is cut like its states, on each stage. Along axes that replicate the
- * states it stays a partial sum, which is reduced once after the loop. */
+ * From `zero 2` on, each stage cuts a gradient like its states. Along axes that replicate states,
+ * the gradient stays a partial sum, which is reduced once after the loop. */
 static const Layout *kept_layout(const Propagation *propagation, const Value *sum,
                                  const Version *added) {
     Sharding kept;
@@ -430,7 +430,7 @@ static void propagate_reshard(Propagation *propagation, Op *op) {
 
 /* ---- the update ---- */
 
-/* Converts gradients to the layout of their states as soon as they are made, under `zero 2`. */
+/* From `zero 2` on, converts gradients to the layout of their states as soon as they are made. */
 static void reduce_gradients(Propagation *propagation, const Op *op, Value *const *made) {
     for (int k = 0; k < op->result_count && module_zero(propagation->module) >= 2; k++) {
         const Parameter *parameter = propagation->gradient[made[k]->id];
@@ -508,7 +508,7 @@ static void convert_gradients(Propagation *propagation, const Op *first) {
 /* ---- the pass ---- */
 
 /* Records that a value is a parameter's gradient or a stage's contribution to it. Also records the
- * mesh layout to which the value, and under `zero 2` each micro-batch's term, is converted. */
+ * mesh layout to which the value, and from `zero 2` on each micro-batch's term, is converted. */
 static void begin_sum(Propagation *propagation, const Parameter *parameter, const Value *sum,
                       const Mesh *mesh, const Layout *layout) {
     const Op *def = sum->def;
@@ -535,7 +535,7 @@ static const Value *part_of_stage(const Module *module, const Parameter *paramet
     return NULL;
 }
 
-/* Records the layouts of all contributions to a gradient, under `zero 2`: each stage cuts its
+/* Records the layouts of all contributions to a gradient, from `zero 2` on: each stage cuts its
  * contribution like the states on its mesh. */
 static void begin_summands(Propagation *propagation, const Parameter *parameter,
                            const Value *value) {
@@ -677,7 +677,7 @@ static void report_all_refused(Propagation *propagation) {
                    propagation->rules[bodies->stages.count]);
 }
 
-/* Returns a `turns` rule's use along an axis, over all stages; sets *cuts if its size exceeds 1. */
+/* Returns a `turns` rule's use along an axis, over all stages. Sets *cuts if the axis exceeds 1. */
 static RuleUse turns_of(const Propagation *propagation, const char *dim, const char *axis,
                         bool *cuts) {
     const Module *module = propagation->module;

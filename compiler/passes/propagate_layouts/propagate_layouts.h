@@ -52,7 +52,7 @@ Value *propagate_conversion(Propagation *propagation, Value *from, const Layout 
 void propagate_result(Propagation *propagation, Op *op, int k, const Layout *made,
                       const Sharding *known);
 
-/* Returns the reason for converting operand k, for messages. */
+/* Returns the reason for converting operand k, for messages: "operand x of linear". */
 const char *propagate_reason(Propagation *propagation, const Op *op, int k);
 
 /* Lays out an operator on operands whose layouts are not shardings of a mesh (non_mesh_layouts.c).

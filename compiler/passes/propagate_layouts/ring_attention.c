@@ -94,8 +94,8 @@ typedef struct Refining {
     int first[IR_MAX_FACTORS]; // by factor of `whole`: the number of its first part
 } Refining;
 
-/* Matches dimensions of `like` from *d on with the parts of a factor. Returns false if they differ
- * from parts that were matched before. */
+/* Matches dimensions of `like` from *d on with the parts of factor f; advances *d. Returns false
+ * if they do not make up the factor, or differ from parts that were matched before. */
 static bool take_parts(Arena *arena, Refining *refining, int f, const Round *round,
                        const BoundAccess *like, int written, int *d) {
     int64_t product = 1, whole = refining->whole->factors[f].extent;
@@ -112,7 +112,7 @@ static bool take_parts(Arena *arena, Refining *refining, int f, const Round *rou
     return product == whole && parts == refining->extents[f].count;
 }
 
-/* Matches all dimensions of an access of the joiner with the dimensions of `like`. */
+/* Returns whether all dimensions of an access of the joiner match the dimensions of `like`. */
 static bool take_access(Arena *arena, Refining *refining, const BoundAccess *access,
                         const Round *round, const BoundAccess *like) {
     int d = 0;
@@ -212,7 +212,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     return true;
 }
 
-/* Makes a joiner of all results by `merge`; false: a result has the ring factor or is partial. */
+/* Makes a joiner of all results by `merge`; false: it cannot join a partial or turning result. */
 static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
     const OpDef *def = module_def_named(round->propagation->module, name);
@@ -243,7 +243,7 @@ static bool add_joiners(Round *round) {
 
 /* ---- ring steps ---- */
 
-/* Appends an operator of the ring. If the replaced one recomputes another, links the rings' ops. */
+/* Appends an operator of the ring. It recomputes its counterpart if the replaced one recomputes. */
 static void put(Round *round, Op *op) {
     Propagation *propagation = round->propagation;
     RingOps *kept = &propagation->ring_ops[round->op->index];
@@ -306,7 +306,7 @@ static void move_operands(Round *round, int turn) {
     }
 }
 
-/* Makes the operator of a ring step. */
+/* Makes and places the operator of ring step `turn`, its results laid out as they are then. */
 static Op *turn_op(Round *round, Value *const *operands, int turn) {
     Op *op = ir_clone(round->propagation->module, round->op, operands);
     for (int k = 0; k < op->result_count; k++) {
@@ -349,7 +349,7 @@ static void join(Round *round, Value *const *given) {
     memcpy(round->joined, joined, sizeof *joined * (size_t)round->op->result_count);
 }
 
-/* Makes one ring step. The pieces for the next step are sent before it runs. */
+/* Makes one ring step. The pieces for the next step are sent before this step runs. */
 static void take_turn(Round *round, int turn) {
     Value *operands[IR_MAX_OPERANDS], *given[IR_MAX_RESULTS];
     memcpy(operands, round->operands, sizeof *operands * (size_t)round->op->operand_count);

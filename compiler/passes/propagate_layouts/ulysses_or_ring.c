@@ -7,7 +7,7 @@
  * operator (assign_axes.c), and conversions of its operands become all-to-alls or all-gathers. */
 #include "passes/propagate_layouts/assign_axes.h"
 
-/* Returns whether no tensor has both factors, so that each has pieces along one of them at most. */
+/* Returns whether no tensor has both factors: every tensor has pieces along one factor at most. */
 static bool are_apart(const Op *op, int f, int g) {
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
         const BoundAccess *access = k < op->operand_count

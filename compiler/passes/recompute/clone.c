@@ -52,7 +52,7 @@ static void find_needs(Remaker *remaker) {
     }
 }
 
-/* Copies an operator into its reader's section and visit, with all properties of its results. */
+/* Copies an operator into the section and visit of a reader, with all properties of the results. */
 static Op *repeated(Module *module, const Op *op, Value *const *operands, const Op *reader) {
     Op *copy = ir_clone(module, op, operands);
     copy->section = reader->section;
@@ -105,7 +105,7 @@ static void place_copies(Remaker *remaker) {
     module->ops.capacity = remaker->ops.capacity;
 }
 
-/* Removes forward operators without readers, so that only their copies run, in backward. */
+/* Removes forward operators without readers. Their copies then recompute nothing. */
 static void remove_first_runs(Module *module) {
     for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->index = -1;
     remove_dead_ops(module);

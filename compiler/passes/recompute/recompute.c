@@ -92,7 +92,7 @@ static int region_of(Arena *scratch, Intern *regions, const Module *module, cons
     return **known;
 }
 
-/* Warns if a stage recomputes layers but the model has no layers. */
+/* Warns if the first stage recomputes layers but the model has no layers. */
 static void check_layers(const Module *module) {
     const Stage *stage = module->strategy ? &module->strategy->pipelines.at[0].stages.at[0] : NULL;
     bool layers = false;

@@ -5,7 +5,7 @@
 
 _Static_assert(MESH_MOST <= 16, "axes are bits of 16");
 
-/* Returns whether a forward operator has operands, all parameters or computed from them alone. */
+/* Returns whether an operator is in the forward section and reads `given` values alone. */
 static bool is_given(const bool *given, const Op *op) {
     bool any = false, all = true;
     for (int k = 0; k < op->operand_count; k++)

@@ -18,7 +18,7 @@ typedef struct ConsumerConstraints {
     const bool *given;        // by value id: a parameter, or computed from parameters alone
 } ConsumerConstraints;
 
-/* Finds the constraints of a module whose meshes exist. */
+/* Returns the constraints of a module, whose meshes must exist. */
 const ConsumerConstraints *wanted_of(Arena *arena, const Module *module);
 
 /* Returns the axes that may not cut an operator on parameters alone, because consumers of its

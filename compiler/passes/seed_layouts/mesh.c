@@ -85,7 +85,7 @@ static void add_axes(Module *module, Mesh *mesh, const MeshAxis *axis) {
 }
 
 /* Adds the mesh rules of one `name:axis`. Each part of the axis cuts the name's first factor if the
- * part divides it evenly, else the next factor. `cut`: pieces of the first factor so far. */
+ * part divides it evenly or is coprime to it, else the next. *cut: pieces of the first so far. */
 static void add_rules(Module *module, Mesh *mesh, const SplitRule *split, const char *axis,
                       int64_t *cut) {
     int64_t head = head_extent(module, split->dim);

@@ -70,7 +70,7 @@ static void replace_readers(Module *module, const Value *value, Value *by) {
     }
 }
 
-/* Converts a parameter to `layout`, before all operators, which then read the converted value. */
+/* Converts a parameter to `layout` before all operators. All but the update read the result. */
 static void add_computing(Module *module, Value *param, const Layout *layout) {
     Op place = op_place_at(param->at);
     Op *op = ir_op_like(module, &(OpCall){module->builtin->reshard, &param, 1, NULL}, &place);

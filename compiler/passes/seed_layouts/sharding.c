@@ -57,7 +57,7 @@ bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b) {
 
 /* ---- layouts ---- */
 
-/* Orders axes that cut one dimension, the major one first. Otherwise keeps the mesh's order. */
+/* Writes the mesh's axes to order[]: in order, but the major one of a dimension's axes first. */
 static void order_axes(const Mesh *mesh, const Sharding *sharding, int *order) {
     bool placed[MESH_MOST] = {false};
     for (int n = 0; n < mesh->axis_count; n++)
@@ -103,7 +103,7 @@ static State axis_state(const Mesh *mesh, const Sharding *sharding, int axis) {
     return state;
 }
 
-/* Lists the states in order, merging neighbours of equal effect. Returns how many there are. */
+/* Writes the axes' states to states[] in order, equal neighbours merged. Returns their number. */
 static int states_of(const Mesh *mesh, const Sharding *sharding, const int *order, State *states) {
     int count = 0;
     for (int n = 0; n < mesh->axis_count; n++) {
@@ -169,7 +169,7 @@ static int stride_of(const Mesh *mesh, int axis) {
     return stride;
 }
 
-/* Finds the order of axes in which a group lists its devices, the last axis fastest. Skips axes of
+/* Writes to order[] the axes as a group counts its devices, the last axis fastest. Skips axes of
  * size 1. Returns the number of axes; -1: the group follows no such order. */
 static int find_order(const Mesh *mesh, const Group *group, int *order) {
     int step = 1, count = 0;

@@ -44,5 +44,5 @@ const Layout *sharding_layout(const Mesh *mesh, const Sharding *sharding, Intern
 const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, const int *moved,
                                     Intern *shared);
 
-/* Writes the sharding of a layout; false: the layout does not consist of whole axes of the mesh. */
+/* Sets *sharding to that of a layout; false: the layout does not use whole axes of the mesh. */
 bool sharding_of_layout(const Mesh *mesh, const Layout *layout, Sharding *sharding);

@@ -88,7 +88,7 @@ bool factor_may_cut(const Op *op, int f) {
            (all_results_have(op, f) || rule->factors[factor].reduction != REDUCE_NONE);
 }
 
-/* Counts the bound factors with this name. Sets *first to the first that may be cut; -1: none. */
+/* Returns how many bound factors have a name; *first: the first of these that may be cut, or -1. */
 static int count_named(const Op *op, DimName name, int *first) {
     int count = 0;
     *first = -1;

@@ -2,7 +2,7 @@
  *
  *     w : [ffn, embed]  {dup:dp, ffn:tp}     zero     ->   states {embed:dp, ffn:tp}
  *
- * Every axis that replicates the parameter cuts the states, along one dimension. For gradients
+ * All axes (or those that `zero` names) that replicate a parameter cut one dimension. For gradients
  * (level 2) see propagate_layouts.c (kept_layout, reduce_gradients), for parameters (level 3)
  * seed_layouts.c (place_parameter). These layouts decide whether a gradient has a reduce-scatter or
  * an all-reduce (reshard/reduce/reduce.h). */
@@ -33,7 +33,7 @@ static bool is_zero_axis(const Module *module, const Mesh *mesh, int axis) {
     return cuts;
 }
 
-/* Returns the states' layout if the parameter's is no sharding of the mesh: replicas are cut. */
+/* Returns the states' layout if the parameter's is no sharding: `zero` without axes cuts copies. */
 static const Layout *spread_layout(Module *module, const Value *param) {
     if (module_zero(module) == 0 || module->strategy->zero_axes.count) return param->layout;
     return module_layout_shard_replicas(module, param->layout, param->type);

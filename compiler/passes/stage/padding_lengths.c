@@ -76,7 +76,7 @@ static bool stays_whole(const Type given[2], Type refined) {
     return true;
 }
 
-/* Checks that the shorter dimensions of inputs are whole dimensions of the source. */
+/* Checks that the shorter dimensions of inputs are whole ones of the source. False: reported. */
 static bool inputs_fit(const Module *module, const ModuleLinks *links, const LengthVariant *variant,
                        Position at) {
     for (int i = 0; i < module->inputs.count; i++) {

@@ -39,7 +39,7 @@ typedef struct Staging {
     Summands *summands; // by value id: for values that are read after the loop, the contributions
                         // of the stages of all templates
     Value **total;      // by value id: the union of the contributions
-    Ops turns[4], unions[4]; // by loop position
+    Ops turns[4], unions[4]; // by loop position: its operators, and the unions of its sums
 } Staging;
 
 /* Returns whether an operator of the loop makes the value. */

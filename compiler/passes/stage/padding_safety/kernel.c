@@ -76,7 +76,7 @@ static int64_t front_of(const Call *call, int factor, int *bit) {
 
 /* The relative position of the kept parts of the two factors of a clause `shift`. */
 typedef struct Shift {
-    unsigned whole, part; // their bits as masks; 0: not shorter
+    unsigned whole, part; // bit masks of the two factors; 0: not shorter
     // part_in: elements kept in the part are also kept in the whole
     // whole_out: elements dropped in the part are also dropped in the whole
     bool part_in, whole_out;
