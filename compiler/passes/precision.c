@@ -42,10 +42,10 @@ struct Copy {
 /* The origin of a value's elements, which decides the type that the value gets. */
 typedef enum Origin {
     ORIGIN_COMPUTED, // all other values
-    ORIGIN_NUMBER, // constants of the program
-    ORIGIN_INPUT,  // inputs, integer operands, and values computed from these and constants
-    ORIGIN_PARAM,  // a parameter itself
-    ORIGIN_ASKED   // f32 that the model asks for, and values computed from it and constants
+    ORIGIN_NUMBER,   // constants of the program
+    ORIGIN_INPUT,    // inputs, integer operands, and values computed from these and constants
+    ORIGIN_PARAM,    // a parameter itself
+    ORIGIN_ASKED     // f32 that the model asks for, and values computed from it and constants
 } Origin;
 
 typedef struct Known {
