@@ -279,7 +279,7 @@ static void report_fetch(const Search *search, const Fetch *fetch, const char *m
 
 static void check_fetch(const CExpr *expr, void *data) {
     const Search *search = data;
-    bool fetches = is_call(expr, "ht_fetch_into") && expr->args.count == 4;
+    bool fetches = is_call(expr, "ht_fetch_with") && expr->args.count == 4;
     const CExpr *name = fetches ? without_casts(expr->args.at[1]) : NULL,
                 *to = fetches ? without_casts(expr->args.at[2]) : NULL;
     const CExpr *maker = name && name->kind == C_STRING ? maker_of(search, expr->args.at[0]) : NULL;

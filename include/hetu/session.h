@@ -117,11 +117,11 @@ void ht_run_with(ht_program *program, const ht_fed *feeds);
  * A name may be shortened to a unique suffix after a dot: "y" for "h0.y" where there is no "h1.y".
  * Among equal names, outputs precede parameters and states, which precede inputs. An unknown name
  * ends the program with a message that lists similar names. */
-#define ht_fetch(program, name, to) ht_fetch_into((program), (name), (to), HT_IS_ARRAY_(to) ? (int64_t)sizeof(__typeof__(to)) : -1)
+#define ht_fetch(program, name, to) ht_fetch_with((program), (name), (to), HT_IS_ARRAY_(to) ? (int64_t)sizeof(__typeof__(to)) : -1)
 
 /* Does the same as ht_fetch; `room` is the array's size in bytes, -1: unknown. A value of more
  * bytes ends the program with a message. */
-void ht_fetch_into(ht_program *program, const char *name, void *to, int64_t room);
+void ht_fetch_with(ht_program *program, const char *name, void *to, int64_t room);
 
 /* Set the learning rate (hyper[0]), or hyper-parameter `index` of the optimizer, from the next step
  * on. Indices of the first parameter group begin at HT_HYPER, of the next one at 2 * HT_HYPER. */

@@ -9,6 +9,9 @@
 /* Number of multiplications below which one sgemm runs on a single thread. */
 static const double SMALL = 4e6;
 
+/* Number of multiplications of all small products below which one thread is as fast as two. */
+static const double FEW = 1 << 17;
+
 /* A contraction and the factor that multiplies each of its sums. */
 typedef struct Product {
     Contraction c;
@@ -67,7 +70,8 @@ static void run_outer(const Product *p, float *y, const float *x, const float *w
 }
 
 static void run_blas(const Product *p, float *y, const float *x, const float *w, int biased) {
-    int parallel = p->c.outer_total > 1 && contraction_size(&p->c) * (double)p->c.sum_total < SMALL;
+    double each = contraction_size(&p->c) * (double)p->c.sum_total;
+    int parallel = p->c.outer_total > 1 && each < SMALL && each * (double)p->c.outer_total >= FEW;
 #pragma omp parallel for schedule(static) if (parallel)
     for (int64_t i = 0; i < p->c.outer_total; i++) {
         Place at = place_of(i, p->c.outer_count, p->c.outer);

@@ -44,3 +44,4 @@ echo "manual"
 for page in hetucc hspmd heturun hetu-balance hetu-plan hetu-profile hetu-reshard hetu-simulate; do
     man -M "$work/there/share/man" -w $page | xargs basename
 done
+find "$work/there/share/man" ! -type d ! -name "*.[17]" | sed "s/^/no page: /"

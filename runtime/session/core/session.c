@@ -322,7 +322,7 @@ static int64_t bytes_of(const ht_program *program, const Named *named) {
                                       : program_output_bytes(own, named->index);
 }
 
-void ht_fetch_into(ht_program *program, const char *name, void *to, int64_t room) {
+void ht_fetch_with(ht_program *program, const char *name, void *to, int64_t room) {
     session_check_program(program, "ht_fetch");
     if (!name) ht_fail("ht_fetch was called with NULL for the name");
     if (!to) ht_fail("ht_fetch of \"%s\" was given NULL to copy to", name);
@@ -379,7 +379,7 @@ float ht_grad_norm(ht_program *program) {
                 "made where the file that calls ht_train calls "
                 "ht_grad_norm",
                 session_image_program(program)->image->model);
-    ht_fetch_into(program, HT_GRADIENT_NORM, &square, sizeof square);
+    ht_fetch_with(program, HT_GRADIENT_NORM, &square, sizeof square);
     return sqrtf(square);
 }
 
