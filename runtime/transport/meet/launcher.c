@@ -20,7 +20,10 @@ typedef struct Launcher {
 } Launcher;
 
 static const Launcher launchers[] = {
-    {.rank = "HETU_RANK", .size = "HETU_SIZE", .local = "HETU_LOCAL_RANK"},
+    {.rank = "HETU_RANK",
+     .size = "HETU_SIZE",
+     .local = "HETU_LOCAL_RANK",
+     .local_size = "HETU_LOCAL_SIZE"},
     {.rank = "HETU_RANK", .size = "WORLD_SIZE", .local = "HETU_LOCAL_RANK"},
     {.rank = "RANK",
      .size = "WORLD_SIZE",
@@ -90,9 +93,10 @@ static void name_run(const Launcher *launcher, char *name, size_t size) {
 /* Sets launch->path to HETU_RENDEZVOUS, or to a file in HETU_RENDEZVOUS if that is a folder. */
 static void find_path(Launch *launch) {
     const char *chosen = value_of("HETU_RENDEZVOUS");
-    int length = chosen ? snprintf(launch->path, sizeof launch->path,
-                                   folder_is_trusted(chosen) ? "%s/hetu%s" : "%s", chosen, launch->run)
-                        : 0;
+    int length = chosen
+                     ? snprintf(launch->path, sizeof launch->path,
+                                folder_is_trusted(chosen) ? "%s/hetu%s" : "%s", chosen, launch->run)
+                     : 0;
     if (length >= (int)sizeof launch->path) ht_fail("the path of HETU_RENDEZVOUS is too long");
 }
 
@@ -106,8 +110,9 @@ bool launch_find(Launch *launch) {
     launch->rank = number_of(launcher->rank, 0);
     launch->size = number_of(launcher->size, 1);
     launch->local = number_of(launcher->local, -1);
-    launch->one_node = launcher->local_size ? number_of(launcher->local_size, 0) == launch->size
-                                            : number_of(launcher->nodes, 0) == 1;
+    int near = number_of(launcher->local_size, 0), nodes = number_of(launcher->nodes, 0);
+    launch->one_node = launcher->local_size ? near == launch->size : nodes == 1;
+    launch->spread = (near > 0 && near < launch->size) || nodes > 1;
     if (launch->rank >= launch->size)
         ht_fail("%s=%d, but there are %d ranks (%s), counted from 0", launcher->rank, launch->rank,
                 launch->size, launcher->size);

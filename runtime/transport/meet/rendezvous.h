@@ -24,6 +24,7 @@ typedef struct Launch {
     int rank, size;
     int local;       // this rank's number on its machine; -1: unknown
     bool one_node;   // all ranks are on this machine
+    bool spread;     // the launcher says that ranks are on several machines
     char path[1024]; // path of the rendezvous file that the user chose (HETU_RENDEZVOUS); "": none
     char run[256];   // identifies this launch on this machine; "": unknown
 } Launch;
