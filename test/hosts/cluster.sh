@@ -82,7 +82,8 @@ host_main() {
     mkdir -p /run/sshd /root/.ssh
     cp "$RUN/id" "$RUN/id.pub" "$RUN/config" /root/.ssh/
     chmod 600 /root/.ssh/*
-    { echo "127.0.0.1 localhost"; for k in $(seq "$MOST"); do echo "$NET.$k n$k"; done; } >/run/hosts
+    echo "127.0.0.1 localhost" >/run/hosts
+    for k in $(seq "$MOST"); do echo "$NET.$k n$k"; done >>/run/hosts
     mount --bind /run/hosts /etc/hosts
     ip link set lo up
     until ip -4 addr show dev eth0 2>/dev/null | grep -q inet; do sleep 0.05; done
@@ -163,7 +164,7 @@ PrintMotd no
 LogLevel ERROR
 END
     cat >"$keys/config" <<END
-Host n*
+Host n* 10.77.*
     IdentityFile ~/.ssh/id
     StrictHostKeyChecking no
     UserKnownHostsFile /dev/null
@@ -186,10 +187,11 @@ up)
     [ "$2" -ge 1 ] && [ "$2" -le $MOST ] || die "1 to $MOST hosts can be made"
     write_settings
     setsid unshare -n sleep infinity </dev/null >/dev/null 2>&1 &
-    echo $! >"$RUN/switch.pid"
-    [ -z "${HOSTS_OWNER-}" ] || setsid "$SELF" guard "$HOSTS_OWNER" </dev/null >/dev/null 2>&1 &
+    switch=$!
+    echo "$switch" >"$RUN/switch.pid"
+    setsid "$SELF" guard "${HOSTS_OWNER-$switch}" </dev/null >/dev/null 2>&1 &
     for _ in $(seq 100); do
-        [ "$(readlink /proc/self/ns/net)" = "$(readlink "/proc/$!/ns/net")" ] || break
+        [ "$(readlink /proc/self/ns/net)" = "$(readlink "/proc/$switch/ns/net")" ] || break
         sleep 0.02
     done
     sleep 0.3

@@ -30,6 +30,22 @@ enum { LINE_ROOM = 4096, NAME_ROOM = 256, TIMINGS = 5, KEY_DIGITS = 16 };
 
 static const double MOST_OFFSET = 1; // seconds between the clocks of two hosts
 
+/* What a probe says, by the first word of a line. */
+typedef enum Said {
+    SAID_PROGRAM,    // hash of the program's file
+    SAID_UNREADY,    // why the program cannot be started
+    SAID_LIBHETU,    // hash of its libhetu
+    SAID_LIBRARY,    // libraries that are not found
+    SAID_FOLDER,     // what stands in the marker
+    SAID_FOLDERLESS, // why it cannot be read
+    SAID_LISTENS,    // port and addresses
+    SAID_UNREACHED,  // hosts that it does not reach
+    SAIDS
+} Said;
+
+static const char *const said_words[SAIDS] = {"program", "unready",    "libhetu", "library",
+                                              "folder",  "folderless", "listens", "unreached"};
+
 /* A host of the file and what its probe has said. */
 typedef struct Probed {
     const char *host;
@@ -39,10 +55,9 @@ typedef struct Probed {
     int to, from, errors; // standard input, output and error of the probe
     double seconds;       // from its start until it was ready
     char buffer[LINE_ROOM];
-    size_t held; // bytes in `buffer`
-    char program[NAME_ROOM], unready[NAME_ROOM], libhetu[NAME_ROOM], libraries[NAME_ROOM];
-    char folder[NAME_ROOM], folderless[NAME_ROOM], listens[LINE_ROOM], unreached[NAME_ROOM];
-    double offset, error; // of the clock, in seconds
+    size_t held;                 // bytes in `buffer`
+    char said[SAIDS][NAME_ROOM]; // "": nothing
+    double offset, error;        // of the clock, in seconds
     bool timed;
 } Probed;
 
@@ -128,20 +143,10 @@ static void add_word(char *list, size_t room, const char *word) {
 
 /* Notes what a line of a probe says. */
 static void note(Probed *probed, const char *line) {
-    static const struct {
-        const char *word;
-        size_t at, room;
-    } notes[] = {{"program ", offsetof(Probed, program), NAME_ROOM},
-                 {"unready ", offsetof(Probed, unready), NAME_ROOM},
-                 {"libhetu ", offsetof(Probed, libhetu), NAME_ROOM},
-                 {"folder ", offsetof(Probed, folder), NAME_ROOM},
-                 {"folderless ", offsetof(Probed, folderless), NAME_ROOM},
-                 {"listens ", offsetof(Probed, listens), LINE_ROOM}};
-    if (!strncmp(line, "library ", 8)) add_word(probed->libraries, NAME_ROOM, line + 8);
-    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
-        if (!strncmp(line, notes[i].word, strlen(notes[i].word)))
-            snprintf((char *)probed + notes[i].at, notes[i].room, "%.*s", (int)notes[i].room - 1,
-                     line + strlen(notes[i].word));
+    size_t head = strcspn(line, " ");
+    for (int i = 0; i < SAIDS && line[head]; i++)
+        if (strlen(said_words[i]) == head && !strncmp(line, said_words[i], head))
+            add_word(probed->said[i], NAME_ROOM, line + head + 1);
 }
 
 /* Reads what a probe says until it is ready. */
@@ -182,10 +187,11 @@ static void reach(Check *check, int number) {
     char line[LINE_ROOM], question[LINE_ROOM + NAME_ROOM + 16];
     for (int i = 0; i < number; i++) {
         const Probed *other = &check->at[i];
-        if (!other->ready || !*other->listens) continue;
-        snprintf(question, sizeof question, "reach %s %s\n", other->host, other->listens);
+        if (!other->ready || !*other->said[SAID_LISTENS]) continue;
+        snprintf(question, sizeof question, "reach %s %s\n", other->host,
+                 other->said[SAID_LISTENS]);
         if (!ask(probed, question, line, REACH_SECONDS * 20) || strncmp(line, "reached", 7) != 0)
-            add_word(probed->unreached, NAME_ROOM, other->host);
+            add_word(probed->said[SAID_UNREACHED], NAME_ROOM, other->host);
     }
 }
 
@@ -229,67 +235,67 @@ static const char *last_words(const Probed *probed) {
     return *line ? line : "it said nothing";
 }
 
-static const Probed *first_with(const Check *check, size_t field) {
+/* Returns the first host whose probe has said this; NULL: none. */
+static const Probed *first_with(const Check *check, Said what) {
     for (int i = 0; i < check->count; i++)
-        if (*((const char *)&check->at[i] + field)) return &check->at[i];
+        if (*check->at[i].said[what]) return &check->at[i];
     return NULL;
 }
 
-/* Returns whether a host has another hash of a field than the first host that has one. */
-static bool differs(const Check *check, const Probed *probed, size_t field) {
-    const Probed *first = first_with(check, field);
-    const char *own = (const char *)probed + field;
-    return *own && strcmp(own, (const char *)first + field) != 0;
+/* Returns whether a host has another hash than the first host that has one. */
+static bool differs(const Check *check, const Probed *probed, Said what) {
+    const Probed *first = first_with(check, what);
+    return *probed->said[what] && strcmp(probed->said[what], first->said[what]) != 0;
 }
 
 /* Prints the line of a host. */
 static void print_host(const Check *check, const Probed *probed, int width) {
     char ssh[32] = "here", clock[32] = "-";
-    bool folder = !strcmp(probed->folder, check->key);
+    bool folder = !strcmp(probed->said[SAID_FOLDER], check->key);
     if (!probed->ready) snprintf(ssh, sizeof ssh, "fails");
     else if (!probed->here) snprintf(ssh, sizeof ssh, "%.2f s", probed->seconds);
     if (probed->timed) snprintf(clock, sizeof clock, "%+.3f s", probed->offset);
     printf("%-*s  %5d  %-7s  ", width, probed->host, probed->slots, ssh);
     if (check->words)
         printf("%-8.8s  %-9s  ",
-               !probed->ready     ? "-"
-               : *probed->program ? probed->program
-                                  : "missing",
-               !probed->ready || !*probed->program                 ? "-"
-               : *probed->libraries                                ? "missing"
-               : differs(check, probed, offsetof(Probed, libhetu)) ? "differ"
-                                                                   : "ok");
+               !probed->ready                ? "-"
+               : *probed->said[SAID_PROGRAM] ? probed->said[SAID_PROGRAM]
+                                             : "missing",
+               !probed->ready || !*probed->said[SAID_PROGRAM] ? "-"
+               : *probed->said[SAID_LIBRARY]                  ? "missing"
+               : differs(check, probed, SAID_LIBHETU)         ? "differ"
+                                                              : "ok");
     printf("%-7s  %-10s  %s\n",
            !probed->ready ? "-"
            : folder       ? "ok"
                           : "missing",
            clock,
-           !probed->ready                            ? "-"
-           : *probed->unreached || !*probed->listens ? "closed"
-                                                     : "ok");
+           !probed->ready                                                  ? "-"
+           : *probed->said[SAID_UNREACHED] || !*probed->said[SAID_LISTENS] ? "closed"
+                                                                           : "ok");
 }
 
 /* Says what a host lacks of program and libraries. */
 static void explain_program(Check *check, const Probed *probed) {
     const char *program = check->words[0];
-    if (!*probed->program) {
+    if (!*probed->said[SAID_PROGRAM]) {
         lack(check, probed,
              "%s cannot be started: %s; copy it to the same path, or run it from a "
              "folder that all hosts see",
-             program, probed->unready);
+             program, probed->said[SAID_UNREADY]);
         return;
     }
-    const Probed *first = first_with(check, offsetof(Probed, program));
-    if (differs(check, probed, offsetof(Probed, program)))
+    const Probed *first = first_with(check, SAID_PROGRAM);
+    if (differs(check, probed, SAID_PROGRAM))
         lack(check, probed, "%s is another build than on %s (%.8s, not %.8s); copy that one",
-             program, first->host, probed->program, first->program);
-    if (*probed->libraries)
+             program, first->host, probed->said[SAID_PROGRAM], first->said[SAID_PROGRAM]);
+    if (*probed->said[SAID_LIBRARY])
         lack(check, probed,
              "libraries of %s are not found: %s; install them there, or give their "
              "folder: export LD_LIBRARY_PATH=FOLDER",
-             program, probed->libraries);
-    first = first_with(check, offsetof(Probed, libhetu));
-    if (differs(check, probed, offsetof(Probed, libhetu)))
+             program, probed->said[SAID_LIBRARY]);
+    first = first_with(check, SAID_LIBHETU);
+    if (differs(check, probed, SAID_LIBHETU))
         lack(check, probed, "libhetu is another build than on %s; install the same one",
              first->host);
 }
@@ -305,21 +311,23 @@ static void explain(Check *check, const Probed *probed) {
              last_words(probed), check->shell, probed->host);
         return;
     }
-    if (strcmp(probed->folder, check->key) != 0)
+    if (strcmp(probed->said[SAID_FOLDER], check->key) != 0)
         lack(check, probed,
              "the folder %s: %s; mount it there, since ranks meet and save in a "
              "folder that all hosts see",
-             folder, *probed->folderless ? probed->folderless : "another one is at its path");
+             folder,
+             *probed->said[SAID_FOLDERLESS] ? probed->said[SAID_FOLDERLESS]
+                                            : "another one is at its path");
     if (check->words) explain_program(check, probed);
     if (probed->timed && fabs(probed->offset) > MOST_OFFSET + probed->error)
         lack(check, probed, "its clock is %.1f s %s; set it: timedatectl set-ntp true",
              fabs(probed->offset), probed->offset > 0 ? "ahead" : "behind");
-    if (!*probed->listens) lack(check, probed, "it cannot listen on a port");
-    if (*probed->unreached)
+    if (!*probed->said[SAID_LISTENS]) lack(check, probed, "it cannot listen on a port");
+    if (*probed->said[SAID_UNREACHED])
         lack(check, probed,
              "it does not reach %s; open all ports between the hosts (firewall), "
              "since ranks choose free ones",
-             probed->unreached);
+             probed->said[SAID_UNREACHED]);
 }
 
 /* ---- the hosts ---- */

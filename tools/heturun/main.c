@@ -1,5 +1,5 @@
 /* heturun: starts the ranks of a hetucc program, on this host, on several, or on the available
- * slots. On slots, heturun restarts the ranks when ranks die or the slots change (elastic training).
+ * slots. On slots, it restarts the ranks when ranks die or the slots change (elastic training).
  *
  *     heturun -n RANKS PROGRAM ARGUMENTS...
  *     heturun --hosts FILE PROGRAM ARGUMENTS...

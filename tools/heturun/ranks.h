@@ -90,22 +90,22 @@ int elastic_run(Job *job, const Place *place, Slots *slots, ChoiceList *list, in
  * heturun starts `heturun --hold` there, over ssh or its replacement (Job.shell). `heturun --hold`
  * starts the rank, and ends the rank when the other end of its own standard input is closed. */
 
-/* Returns the words that carry out `heturun OPTION -- FOLDER WORDS` on a host, in the folder of this
- * process. The program gets PATH, LD_LIBRARY_PATH, the environment variables HETU_*, OMP_*, NCCL_*
- * and OPENBLAS_*, and those of remote_export. `shell` is a command, its words separated by blanks,
- * to which host and program are added. */
+/* Returns the words that carry out `heturun OPTION -- FOLDER WORDS` on a host, FOLDER being that of
+ * this process. The program gets PATH, LD_LIBRARY_PATH, the environment variables HETU_*, OMP_*,
+ * NCCL_* and OPENBLAS_*, and those of remote_export. `shell` is a command, its words separated by
+ * blanks, to which host and program are added. */
 char **remote_words(const char *shell, const char *host, const char *option, char **words);
 
-/* Adds NAME or NAME=VALUE to the variables of remote ranks. Returns false when NAME has no value. */
+/* Adds NAME or NAME=VALUE to the variables of remote ranks. False: NAME has no value. */
 bool remote_export(const char *word);
 
 /* Removes the files and folders on a host that match a shell's pattern. */
 void remote_remove(const char *shell, const char *host, const char *pattern);
 
-/* Carries out `heturun --hold -- FOLDER PROGRAM ARGUMENTS...`: runs the program until it ends, or
- * kills it when the standard input ends or is silent for HETU_TIMEOUT. Each byte of the standard
- * input is the number of a signal for the program; 0: none. Returns the program's exit status, or
- * 128 plus the signal that ended the program. */
+/* Carries out `heturun --hold -- FOLDER PROGRAM ARGUMENTS...`: runs it until it ends, or kills it
+ * when the standard input ends or is silent for HETU_TIMEOUT. Each byte of the standard input is
+ * the number of a signal for the program; 0: none. Returns the program's exit status, or 128 plus
+ * the signal that ended the program. */
 int remote_hold(char **words);
 
 #endif
