@@ -21,6 +21,7 @@ from harness import Failure, Skip
 
 SCRIPT, SOURCE, STRATEGIES = HERE / "cluster.sh", HERE / "steps.c", HERE / "steps.strategies"
 LOSSES = ["step 0 loss 0.40470", "step 1 loss 0.37534", "step 2 loss 0.34777"]
+FLAT = r"^hetu: the ranks are on 2 hosts, but steps.c was compiled without --cluster"
 TIMEOUT = 8  # of HETU_TIMEOUT, in seconds, where ranks wait for it
 
 
@@ -115,7 +116,8 @@ class Cluster:
         return [path.name for path in self.shared.iterdir() if path.name.startswith(".")]
 
 
-PROGRAMS = {"steps": [f"--strategy={STRATEGIES}:dp4"], "several": [f"--strategy={STRATEGIES}:{name}" for name in ("dp4", "dp2")]}
+PROGRAMS = {"steps": [f"--strategy={STRATEGIES}:dp4"], "clustered": [f"--strategy={STRATEGIES}:dp4", f"--cluster={HERE / 'two.json'}"],
+            "several": [f"--strategy={STRATEGIES}:{name}" for name in ("dp4", "dp2")]}
 
 
 def built(bench, name, options):
@@ -156,6 +158,10 @@ def check_start(cluster):
         said = cluster.run("n1", f"heturun --hosts {hosts} -x TEST_WORD ./steps", TEST_WORD=f'"{word}"')
         if [line for line in said.splitlines() if line.startswith(("step", "word"))] != [f"word {word}", *LOSSES]:
             raise Failure(said)
+        if len(re.findall(FLAT, said, re.M)) != 1:
+            raise Failure(f"that sums are flat is not told once\n{said}")
+    if re.search(FLAT, cluster.run("n1", "heturun --hosts hosts ./clustered"), re.M):
+        raise Failure("that sums are flat is told of a program that knows its cluster")
     cluster.none_left(5)
     if cluster.hidden():
         raise Failure(f"left behind: {cluster.hidden()}")
@@ -298,16 +304,41 @@ def check_elastic(cluster, what):
     cluster.none_left(10)
 
 
+def check_unwritable(cluster, launcher):
+    """Hosts that do not see the checkpoints' folder: rank 0 names all their ranks at once, and the end says that nothing was written."""
+    job = cluster.start("n1", f"{launcher} ./steps 40 100 /tmp/own.{launcher.split()[0]} 10", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", HETU_TIMEOUT="600")
+    said = read_until(job, r"step-00000010 was not written: ranks 2, 3: it does not find the file that rank 0 made; do all ranks see the folder\?")
+    if re.search("^step 3[0-9] ", said, re.M):
+        raise Failure(f"it was said late\n{said}")
+    expect(cluster.end(job, 1), r"^hetu: the last checkpoints of this run, 4 in \S+, of steps 10 to 40, were not written; no checkpoint was written, and what was learnt")
+    cluster.none_left(5)
+
+
 # ---- shaped links ----
+
+def sent(cluster):
+    """Bytes that the hosts have sent to each other."""
+    return sum(int(line.split()[1]) for line in cluster("bytes").splitlines())
+
+
+def check_bytes(cluster):
+    """A program that knows the cluster sends less between hosts."""
+    bytes_sent = []
+    for program in ("steps", "clustered"):
+        before = sent(cluster)
+        cluster.run("n1", f"heturun --hosts hosts ./{program} 40")
+        bytes_sent.append(sent(cluster) - before)
+    if not bytes_sent[1] < 0.75 * bytes_sent[0]:
+        raise Failure(f"{bytes_sent} bytes")
+    return f"{bytes_sent} bytes"
+
 
 def check_shaped(cluster):
     """A slow link: losses are the same, and it is as slow as it is."""
-    def sent():
-        return sum(int(line.split()[1]) for line in cluster("bytes").splitlines())
     cluster("rate", "n2", "16mbit")
-    before, begun = sent(), time.monotonic()
+    before, begun = sent(cluster), time.monotonic()
     said = cluster.run("n1", "heturun --hosts hosts ./steps 20")
-    seconds, bytes_sent = time.monotonic() - begun, sent() - before
+    seconds, bytes_sent = time.monotonic() - begun, sent(cluster) - before
     cluster("rate", "n2", "none")
     if [line for line in said.splitlines() if line.startswith("step")][:3] != LOSSES:
         raise Failure(said)
@@ -339,6 +370,9 @@ def tests(bench, arguments):
     yield "lacks.ports", on(3, check_lacks, "ports"), True
     yield "blink", on(2, check_blink), True
     yield "cable", on(2, check_cable), True
+    yield "bytes", on(2, check_bytes), True
+    yield "unwritable.ssh", on(2, check_unwritable, "heturun --hosts hosts"), True
+    yield "unwritable.mpirun", on(2, check_unwritable, "mpirun -x PATH -x LD_LIBRARY_PATH -x HETU_TIMEOUT -x OMP_NUM_THREADS --hostfile hosts -n 4"), True
     yield "elastic.lacks", on(2, check_elastic, "lacks"), True
     yield "elastic.dies", on(3, check_elastic, "dies"), True
 
