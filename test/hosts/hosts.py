@@ -167,6 +167,21 @@ def check_start(cluster):
         raise Failure(f"left behind: {cluster.hidden()}")
 
 
+def check_slurm(cluster):
+    """The hosts of an allocation, whose commands are stand-ins here: SLURM_TASKS_PER_NODE gives the ranks of each, and srun starts them."""
+    for name, lines in (("scontrol", ['[ "$1 $2 $3" = "show hostnames n[1-2]" ] && printf "n1\\nn2\\n"']),
+                        ("srun", ["while [ $# -gt 3 ]; do case $1 in --nodelist=*) host=${1#*=} ;; esac; shift; done", '[ "$1 $2" = "sh -c" ] && exec ssh "$host" "$3"'])):
+        cluster.write(name, "#!/bin/sh", *lines)
+        (cluster.shared / name).chmod(0o755)
+    allocation = {"SLURM_JOB_NODELIST": "'n[1-2]'", "SLURM_TASKS_PER_NODE": "'2(x2)'"}
+    said = cluster.run("n1", "heturun --hosts slurm ./steps", **allocation)
+    if [line for line in said.splitlines() if line.startswith("step")] != LOSSES or not re.search(FLAT, said, re.M):
+        raise Failure(said)
+    expect(cluster.run("n1", "heturun --check --hosts slurm ./steps", **allocation), r"^n2 +2  \d.\d\d s", "nothing lacks")
+    expect(cluster.run("n1", "heturun --check --hosts slurm", **{**allocation, "SLURM_TASKS_PER_NODE": "3,1"}), r"^n1 +3  here", r"^n2 +1  \d.\d\d s")
+    cluster.none_left(5)
+
+
 def check_refused(cluster):
     for words, reason in (("--hosts hosts --slots hosts ./steps", "both say where ranks run"), ("--check ./steps", "looks at the hosts of --hosts"),
                           ("--hosts hosts -x TEST_NONE ./steps", "has no value; give it one"), ("--hosts hosts --cluster=c ./steps", "--cluster is for the strategies of --elastic"),
@@ -269,6 +284,27 @@ def check_cable(cluster):
         cluster("link", "n2", "up")
 
 
+def check_cable_mpirun(cluster):
+    """Under mpirun, too, no process stays, though its daemon beyond the pulled cable never answers."""
+    words = "mpirun -x PATH -x LD_LIBRARY_PATH -x HETU_TIMEOUT -x OMP_NUM_THREADS --hostfile hosts -n 4"
+    job = cluster.start("n1", f"{words} ./steps 100000 20", HETU_TIMEOUT=str(TIMEOUT), OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    read_until(job, "^step 3 ")
+    cluster("link", "n2", "down")
+    begun = time.monotonic()
+    try:
+        said = job.communicate(timeout=TIMEOUT + 15)[0]
+        expect(said, r"rank [23] has stopped: nothing was heard of its process for 8 s \(HETU_TIMEOUT\)")
+        while left := [line for word in ("steps", "orted", "mpirun") for _, _, line in cluster.processes(word)]:
+            if time.monotonic() > begun + TIMEOUT + 17:
+                raise Failure(f"left: {left}")
+        return f"{time.monotonic() - begun:.1f} s"
+    except subprocess.TimeoutExpired:
+        raise Failure("mpirun is not done") from None
+    finally:
+        job.kill()
+        cluster("link", "n2", "up")
+
+
 def check_blink(cluster):
     """A link is down for 3 s: the run goes on."""
     job = cluster.start("n1", "heturun --hosts hosts ./steps 60 20")
@@ -361,6 +397,7 @@ def tests(bench, arguments):
     yield "start", on(2, check_start)
     yield "killed.rank", on(2, check_killed, "rank")
     yield "shaped", on(2, check_shaped)
+    yield "slurm", on(2, check_slurm), True
     yield "refused", on(2, check_refused), True
     yield "killed.heturun", on(2, check_killed, "heturun"), True
     yield "killed.ssh", on(2, check_killed, "ssh"), True
@@ -370,6 +407,7 @@ def tests(bench, arguments):
     yield "lacks.ports", on(3, check_lacks, "ports"), True
     yield "blink", on(2, check_blink), True
     yield "cable", on(2, check_cable), True
+    yield "cable.mpirun", on(2, check_cable_mpirun), True
     yield "bytes", on(2, check_bytes), True
     yield "unwritable.ssh", on(2, check_unwritable, "heturun --hosts hosts"), True
     yield "unwritable.mpirun", on(2, check_unwritable, "mpirun -x PATH -x LD_LIBRARY_PATH -x HETU_TIMEOUT -x OMP_NUM_THREADS --hostfile hosts -n 4"), True

@@ -40,6 +40,11 @@ bool launch_find(Launch *launch);
  * belongs to the same launch, and sets *rank. */
 bool launch_shares(const char *environment, size_t length, int *rank);
 
+/* Starts a process that kills mpirun, or mpirun's daemon on this machine, if that still lives in
+ * some seconds. Call it when a rank beyond a broken link is given up: the daemons wait for each
+ * other for ever then. Does nothing under other launchers. */
+void launch_guard(void);
+
 /* ---- processes ---- */
 
 /* These functions find the processes of this run on this machine in /proc, by the launcher's

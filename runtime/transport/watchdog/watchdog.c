@@ -194,7 +194,9 @@ static void look_after(int rank, void (*end)(const char *why)) {
     watch.peers[rank].silent++;
     watch.peers[rank].gone += watch.peers[rank].gone > 0;
     hear(rank);
-    if (is_lost(rank, why, sizeof why)) end(why);
+    if (!is_lost(rank, why, sizeof why)) return;
+    if (watch.limit && watch.peers[rank].silent > watch.limit) launch_guard();
+    end(why);
 }
 
 /* Runs a tick of rank 0. Ranks without a heartbeat get nothing: it would pile up. */
