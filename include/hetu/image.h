@@ -84,7 +84,7 @@ typedef struct ht_image_read {
 
 /* Version of the interface between emitted code and the runtime; changes with every change of
  * rt.h, image.h or schedule.h. */
-enum { HT_IMAGE_VERSION = 15 };
+enum { HT_IMAGE_VERSION = 16 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION at compile time; version and fingerprint are the first fields in every version
@@ -117,6 +117,7 @@ typedef struct ht_image {
     const ht_reshard *const *plan; // conversions of the program
     uint64_t digest;               // digest of the evaluated model under the strategy; 0: the program does not call ht_prepare
     uint64_t strategy_digest;      // digest of the strategy's text; 0 for one device
+    bool clustered;                // whether hetucc knew the cluster (--cluster), so that sums run inside each host first
 } ht_image;
 
 /* A batch: parameters and states that one conversion moves in a switch of strategies. `from` and

@@ -20,15 +20,14 @@
 
 enum { PATH_ROOM = 4096, NAME_ROOM = PATH_ROOM + 16 };
 
-enum { ABANDONED = -1 };
+enum { ABANDONED = -1, MOST_NAMED = 8 }; // MOST_NAMED: ranks that a message names
 
-static const double REPORT_SECONDS = 1; // seconds that rank 0 waits for a failed rank's report
+static const double REPORT_SECONDS = 1; // that rank 0 waits for the reports of failed ranks
 
 struct Writing {
     WritingPlan plan;
     pthread_t thread;
     int error; // errno of a failure; ABANDONED: another rank has failed; 0: none
-    int rank;  // on rank 0: the rank that failed
     atomic_bool done;
 };
 
@@ -115,7 +114,6 @@ static int await_sums(const WritingPlan *plan, const char *path) {
     char name[NAME_ROOM];
     struct stat part, sums;
     double until = timeline_now() + plan->patience;
-    int failed;
     if (lstat(path, &part)) return ABANDONED;
     for (int rank = 0; rank < plan->ranks;) {
         snprintf(name, sizeof name, "%s.%d", path, rank);
@@ -125,7 +123,7 @@ static int await_sums(const WritingPlan *plan, const char *path) {
             rank++;
             continue;
         }
-        if (access(path, F_OK) || plan->reported(plan->task, &failed)) return ABANDONED;
+        if (access(path, F_OK) || plan->reported(plan->task, &(int){0})) return ABANDONED;
         if (plan->patience > 0 && timeline_now() > until) return ETIMEDOUT;
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
@@ -284,17 +282,52 @@ static int write_part(const WritingPlan *plan) {
     return error;
 }
 
-/* Reports this rank's failure to rank 0. On rank 0, asks which rank has failed, and why. */
-static void share_failure(Writing *writing) {
+/* Adds the ranks that failed with an error to a text: "ranks 2, 3: Permission denied". */
+static void add_failures(const WritingPlan *plan, int error, char *text, size_t room) {
+    size_t length = strlen(text);
+    int found, count = 0;
+    char list[256] = "";
+    for (int rank = 0; (found = plan->reported(plan->task, &rank));) {
+        size_t end = strlen(list);
+        if (found == error) count++;
+        if (found == error && count <= MOST_NAMED)
+            snprintf(list + end, sizeof list - end, "%s%d", count > 1 ? ", " : "", rank);
+    }
+    snprintf(text + length, room - length, "%srank%s %s%s: %s", length ? "; " : "",
+             count > 1 ? "s" : "", list, count > MOST_NAMED ? ", ..." : "",
+             error == ABANDONED
+                 ? "it does not find the file that rank 0 made; do all ranks see the folder?"
+                 : folder_error(error));
+}
+
+/* Lists the reasons of all failed ranks, each reason once. A rank that only misses the file of a
+ * failed checkpoint is listed where no rank has another reason. */
+static void list_failures(const WritingPlan *plan, char *text, size_t room) {
+    int error, earlier, reasons = 0;
+    for (int rank = 0; (error = plan->reported(plan->task, &rank));) reasons += error > 0;
+    for (int rank = 0; (error = plan->reported(plan->task, &rank));) {
+        bool known = error < 0 && reasons;
+        for (int other = 0; (earlier = plan->reported(plan->task, &other)) && other < rank;)
+            known = known || earlier == error;
+        if (!known) add_failures(plan, error, text, room);
+    }
+}
+
+/* Reports this rank's failure at once, to rank 0 and on standard error. Rank 0 awaits the reports
+ * of other ranks for a moment where one of them is the cause. */
+static void share_failure(const Writing *writing) {
     const WritingPlan *plan = &writing->plan;
     double until = timeline_now() + REPORT_SECONDS;
-    int error = 0;
-    if (plan->rank && writing->error) plan->report(plan->task, writing->error);
-    if (plan->rank || writing->error != ABANDONED) return;
-    while ((error = plan->reported(plan->task, &writing->rank)) <= 0 && timeline_now() < until)
+    char why[1024] = "";
+    if (!writing->error) return;
+    if (plan->rank) plan->report(plan->task, writing->error);
+    if (plan->rank && writing->error == ABANDONED) return;
+    while (writing->error == ABANDONED && timeline_now() < until)
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    if (error) writing->error = error;
-    if (!error) writing->rank = 0;
+    if (writing->error != ABANDONED) snprintf(why, sizeof why, "%s", folder_error(writing->error));
+    else list_failures(plan, why, sizeof why);
+    fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: %s\n", plan->folder,
+            (long long)plan->step, *why ? why : "a rank could not write its range");
 }
 
 static void *write_all(void *argument) {
@@ -336,15 +369,6 @@ bool writing_end(Writing *writing) {
     if (!writing) return true;
     if (!pthread_equal(writing->thread, pthread_self())) pthread_join(writing->thread, NULL);
     bool good = !writing->error;
-    char who[32] = "";
-    const char *why =
-        writing->error != ABANDONED ? folder_error(writing->error)
-        : writing->rank ? "it does not find the file that rank 0 made; do all ranks see the folder?"
-                        : "a rank could not write its range";
-    if (writing->rank) snprintf(who, sizeof who, "rank %d: ", writing->rank);
-    if (!good && (writing->error != ABANDONED || !writing->plan.rank))
-        fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: %s%s\n",
-                writing->plan.folder, (long long)writing->plan.step, who, why);
     writing_drop(&writing->plan);
     free(writing);
     return good;

@@ -30,8 +30,9 @@ typedef struct WritingPlan {
     int error;         // errno of a failure before the writing; 0: none
     int task;          // number of this checkpoint among those that the ranks have begun
     double patience;   // seconds that rank 0 waits for the other ranks' ranges; 0: no limit
-    void (*report)(int task, int error);  // tells rank 0 of this rank's failure
-    int (*reported)(int task, int *rank); // on rank 0: returns the errno of a failed rank; 0: none
+    void (*report)(int task, int error); // tells rank 0 of this rank's failure
+    /* On rank 0: returns the errno of the first failed rank after *rank, sets *rank; 0: none. */
+    int (*reported)(int task, int *rank);
 } WritingPlan;
 
 typedef struct Writing Writing;
@@ -49,8 +50,8 @@ bool writing_done(const Writing *writing);
 /* Frees the memory of a plan that is not carried out. */
 void writing_drop(WritingPlan *plan);
 
-/* Waits for the thread. Returns whether the checkpoint was written; true for NULL. A failure is
- * reported on standard error, and the partial files are removed. */
+/* Waits for the thread. Returns whether the checkpoint was written; true for NULL. The thread has
+ * reported a failure on standard error, and removed the partial files. */
 bool writing_end(Writing *writing);
 
 /* Returns the plan that a thread is writing. */

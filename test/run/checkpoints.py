@@ -132,7 +132,7 @@ def check_damage(bench, name, damage, reason):
         raise Failure(said)
 
 
-def lost(bench, name, folder, steps, *more, newest="it has none", of="2 in {}, of steps 2 to 4, were", **others):
+def lost(bench, name, folder, steps, *more, newest="no checkpoint was written", of="2 in {}, of steps 2 to 4, were", **others):
     """What a program prints whose last checkpoints are not written: it trains to its end, says so there, and exits with 1."""
     done = launch(built(bench, name), RANKS[name], folder, str(steps), *more, check=False, **others)
     said = done.stdout + done.stderr

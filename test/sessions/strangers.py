@@ -375,7 +375,7 @@ def foreign_sums(bench):
                 (saved / f"step-{step:08}.part.1").write_text("0 4 00000000\n")
         as_user(STRANGER, work)
         said = two_ranks(place, place.words(program(bench) / "program", saved=saved), wanted=1, any_end=True)
-        if "it has none, and what was learnt since is lost" not in said or any("part.1" not in p.name for p in saved.iterdir()):
+        if "no checkpoint was written, and what was learnt since is lost" not in said or any("part.1" not in p.name for p in saved.iterdir()):
             raise Failure(f"{sorted(saved.iterdir())}\n{said}")
 
 

@@ -31,6 +31,14 @@ static const char *find_program(Arena *arena, const char *word) {
     return NULL;
 }
 
+char *program_path(const char *program) {
+    Arena *arena = arena_create();
+    const char *path = find_program(arena, program);
+    char *copy = path ? strdup(path) : NULL;
+    arena_destroy(arena);
+    return copy;
+}
+
 bool program_check(Arena *arena, const char *program) {
     struct stat about;
     const char *path = find_program(arena, program);

@@ -21,18 +21,12 @@ enum {
     DEFAULT_TIMEOUT = 600  // seconds
 };
 
-static bool all_slots_here(const Slots *slots) {
-    bool here = true;
-    for (int i = 0; i < slots->count; i++) here = here && slots->at[i].here;
-    return here;
-}
-
 /* Returns the path of the file through which ranks meet, in this heturun's private folder or, for
  * several machines, beside the slots file, which all of them see; NULL after a message. */
 static char *choose_meeting(const Place *place, const Slots *slots) {
     char *whole = realpath(slots->path, NULL);
     char *path =
-        all_slots_here(slots) ? place_inside(place) : place_beside(whole ? whole : slots->path);
+        slots_all_here(slots) ? place_inside(place) : place_beside(whole ? whole : slots->path);
     free(whole);
     return path;
 }
@@ -51,12 +45,32 @@ typedef struct Outcome {
     int status;          // exit status of heturun, when `again` is false
 } Outcome;
 
+/* Marks all slots of a host as lost, which lacks what a rank needs; returns their number. */
+static int lose_host(Slots *slots, const char *host) {
+    int lost = 0;
+    for (int i = 0; i < slots->count; i++) {
+        bool out = !slots->at[i].lost && !strcmp(slots->at[i].host, host);
+        slots->at[i].lost |= out;
+        lost += out;
+    }
+    if (lost)
+        fprintf(stderr,
+                "heturun: %s cannot run the program; its %d slot%s out (heturun --check says what "
+                "it lacks)\n",
+                host, lost, lost == 1 ? " is" : "s are");
+    return lost;
+}
+
 /* Marks the slots of dead ranks as lost and reports them; returns their number. */
-static int lose_slots(const Ranks *ranks, int number) {
+static int lose_slots(const Ranks *ranks, Slots *slots, int number) {
     int lost = 0;
     for (int rank = 0; rank < ranks->count; rank++) {
         Slot *slot = ranks->at[rank].slot;
         if (!ranks->at[rank].died) continue;
+        if (ranks->at[rank].status == CANNOT_START) {
+            lost += lose_host(slots, slot->host);
+            continue;
+        }
         slot->lost = true;
         lost++;
         char how[32] = "was not reached";
@@ -109,7 +123,7 @@ static int told_to_end(const Ranks *ranks, int number) {
 
 /* Ends all ranks and decides on a restart, after a rank ended with an error. Waits for a moment
  * first, to notice a dead rank that caused the error. */
-static Outcome decide_restart(Ranks *ranks, int number, int status) {
+static Outcome decide_restart(Ranks *ranks, Slots *slots, int number, int status) {
     struct timespec pause = {.tv_nsec = RANKS_LOOK * 1000000L};
     int lost = 0;
     int settle = all_here(ranks) ? SETTLE : REMOTE_SETTLE;
@@ -123,7 +137,8 @@ static Outcome decide_restart(Ranks *ranks, int number, int status) {
     int told = told_to_end(ranks, number);
     if (told) return (Outcome){.status = 128 + told};
     bool refused = ranks->at[0].status == NO_STRATEGY && !ranks->at[0].died;
-    bool again = refused || lose_slots(ranks, number) > 0 || failed_to_exchange(ranks, number);
+    bool again =
+        refused || lose_slots(ranks, slots, number) > 0 || failed_to_exchange(ranks, number);
     return (Outcome){.again = again, .refused = refused, .status = status};
 }
 
@@ -171,7 +186,7 @@ static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const S
             ranks_end(ranks);
             return (Outcome){.status = signal_sent ? 128 + signal_sent : 0};
         }
-        if (status) return decide_restart(ranks, start->number, status);
+        if (status) return decide_restart(ranks, slots, start->number, status);
         if (!slots_changed(slots)) continue;
         if (runs_elsewhere(ranks, slots, list, start->choice)) {
             fprintf(stderr, "heturun: the slots have changed\n");

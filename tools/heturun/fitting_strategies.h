@@ -31,6 +31,9 @@ bool compiled_check_variable(Arena *arena, const char *program);
 /* Returns whether execvp can run a program, and reports why not. */
 bool program_check(Arena *arena, const char *program);
 
+/* Returns the path of a program that execvp would run; free() it; NULL: there is none. */
+char *program_path(const char *program);
+
 /* Removes a strategy that the program was not compiled with. */
 void strategies_drop(ChoiceList *list, const Choice *choice);
 

@@ -1,11 +1,14 @@
-/* heturun: starts the ranks of a hetucc program, on this host or on the available slots. On slots,
- * heturun restarts the ranks when ranks die or the slots change (elastic training).
+/* heturun: starts the ranks of a hetucc program, on this host, on several, or on the available
+ * slots. On slots, it restarts the ranks when ranks die or the slots change (elastic training).
  *
  *     heturun -n RANKS PROGRAM ARGUMENTS...
+ *     heturun --hosts FILE PROGRAM ARGUMENTS...
  *     heturun --elastic STRATEGIES --slots FILE -- PROGRAM ARGUMENTS...
+ *     heturun --check --hosts FILE PROGRAM
  *
  * With -n, rank 0 has the standard input; all ranks share the standard output. When a rank ends
- * with an error, heturun ends all ranks and exits with the status of that rank.
+ * with an error, heturun ends all ranks and exits with the status of that rank. With --hosts, ranks
+ * run on the slots of FILE, by ssh or srun, once. --check says what the hosts lack.
  *
  * With --elastic, heturun starts the ranks under the first strategy that fits the slots. A rank
  * dies by a signal or a device fault; its slot is lost until FILE is rewritten. heturun then ends
@@ -16,6 +19,7 @@
  * ranks do, or with the status of a rank that ends with an error of its own. When no strategy fits,
  * heturun waits for a new FILE for HETU_TIMEOUT seconds.
  */
+#include "check_hosts.h"
 #include "place.h"
 #include "ranks.h"
 #include "fitting_strategies.h"
@@ -36,17 +40,20 @@ enum {
     KEY_SLOTS,
     KEY_CLUSTER,
     KEY_SHELL,
+    KEY_HOSTS,
+    KEY_CHECK,
     KEY_HOLD,
+    KEY_PROBE,
     KEY_GRACE,
     DEFAULT_GRACE = 30, // seconds
     MOST_GRACE = 1000000,
-    MOST_RANKS = 1 << 16,
-    CANNOT_START = 127
+    MOST_RANKS = 1 << 16
 };
 
 typedef struct Options {
     const char *strategies, *slots, *cluster, *shell;
-    bool hold;
+    const char *hosts; // file of --hosts; NULL: not given
+    bool hold, probe, check;
     int grace, ranks; // seconds of --grace; number of -n, or 0: -n is not given
     char **words;
 } Options;
@@ -54,8 +61,20 @@ typedef struct Options {
 static const char SSH[] =
     "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=2";
 
+static const char SRUN[] = "srun --quiet --overlap --unbuffered --mpi=none --cpu-bind=none "
+                           "--nodes=1 --ntasks=1";
+static const char SLURM[] = "slurm"; // --hosts=slurm: the hosts of the allocation
+
 static const struct argp_option option_table[] = {
-    {"ranks", 'n', "RANKS", 0, "Start so many ranks on this host, once", 0},
+    {"ranks", 'n', "RANKS", 0, "Start so many ranks on this host, or on the first slots of --hosts",
+     0},
+    {"hosts", KEY_HOSTS, "FILE", 0,
+     "Start a rank on each slot of FILE, which has lines HOST slots=N; slurm: on the hosts of the "
+     "allocation",
+     0},
+    {"check", KEY_CHECK, 0, 0, "Start nothing, and say what the hosts of --hosts lack", 0},
+    {"export", 'x', "NAME[=VALUE]", 0,
+     "Give ranks on other hosts this variable, too; may be repeated", 0},
     {"elastic", KEY_ELASTIC, "STRATEGIES", 0,
      "A file of strategies, or a folder of files *.strategy, which count in the order of their "
      "names",
@@ -64,6 +83,7 @@ static const struct argp_option option_table[] = {
      "What starts a command on another machine, instead of ssh: COMMAND HOST WORDS", 0},
     {"hold", KEY_HOLD, 0, OPTION_HIDDEN,
      "On another machine: run the program while the standard input is open", 0},
+    {"probe", KEY_PROBE, 0, OPTION_HIDDEN, "On another machine: answer --check", 0},
     {"slots", KEY_SLOTS, "FILE", 0, "Where ranks may run: lines HOST slots=N", 0},
     {"cluster", KEY_CLUSTER, "FILE", 0,
      "The cluster that strategies name devices of by their classes", 0},
@@ -88,16 +108,36 @@ static int read_ranks(const char *text) {
     return (int)ranks;
 }
 
+/* Ends heturun after a message when --hosts and --check contradict other options. */
+static void check_hosts(const Options *options) {
+    if (options->hosts && options->slots)
+        tool_misused("--hosts and --slots both say where ranks run; give --slots with --elastic, "
+                     "else --hosts");
+    else if (options->hosts && options->strategies && !strcmp(options->hosts, SLURM))
+        tool_misused("--elastic watches a file of hosts; write one: scontrol show hostnames "
+                     ">hosts, and --hosts hosts");
+    else if (options->check && !options->hosts)
+        tool_misused("--check looks at the hosts of --hosts FILE");
+    else if (options->check && options->strategies)
+        tool_misused("--check starts no ranks; leave --elastic out");
+    else if (options->cluster && !options->strategies)
+        tool_misused("--cluster is for the strategies of --elastic; a program has the cluster of "
+                     "hetucc --cluster");
+}
+
 /* Ends heturun after a message when options contradict each other or are missing. */
 static void check_options(const Options *options) {
     bool elastic = options->strategies || options->slots || options->cluster;
-    if (!options->words) tool_misused("there is no program; give it behind the options");
+    if (options->hold || options->probe) return;
+    if (options->hosts || options->check) check_hosts(options);
+    if (!options->words && !options->check)
+        tool_misused("there is no program; give it behind the options");
     else if (options->ranks && elastic)
         tool_misused("-n starts ranks once; --elastic, --slots and --cluster are for runs "
                      "that are restarted");
-    else if (!options->ranks && !elastic && !options->hold)
-        tool_misused("say how many ranks: -n RANKS; or --elastic and --slots");
-    else if (!options->ranks && !options->hold && (!options->strategies || !options->slots))
+    else if (!options->ranks && !elastic && !options->hosts)
+        tool_misused("say how many ranks: -n RANKS; or --hosts; or --elastic and --slots");
+    else if (elastic && (!options->strategies || !(options->slots || options->hosts)))
         tool_misused("--elastic and --slots are needed");
 }
 
@@ -110,7 +150,15 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     case KEY_SHELL: options->shell = value; return 0;
     case KEY_GRACE: options->grace = read_grace(value); return 0;
     case 'n': options->ranks = read_ranks(value); return 0;
+    case KEY_HOSTS: options->hosts = value; return 0;
+    case KEY_CHECK: options->check = true; return 0;
     case KEY_HOLD: options->hold = true; return 0;
+    case KEY_PROBE: options->probe = true; return 0;
+    case 'x':
+        if (!remote_export(value))
+            tool_misused("-x %s: this variable has no value; give it one: -x %s=VALUE", value,
+                         value);
+        return 0;
     case ARGP_KEY_ARG:
         options->words = state->argv + state->next - 1;
         state->next = state->argc;
@@ -146,27 +194,77 @@ static Job make_job(const Options *options, uint64_t hash) {
     return (Job){.words = options->words, .copies = copies, .shell = options->shell};
 }
 
-/* ---- ranks on this host, once ---- */
+/* ---- ranks that are started once ---- */
+
+/* Reports a rank on another host that could not be started there. */
+static void report_unstarted(const Rank *first, int rank) {
+    if (first->status == UNREACHED)
+        tool_message(stderr, "error",
+                     "rank %d was not reached on %s (ssh ended with %d); the others are ended. "
+                     "heturun --check --hosts FILE says what hosts lack",
+                     rank, first->slot->host, UNREACHED);
+    else
+        tool_message(stderr, "error",
+                     "rank %d cannot be started on %s; the others are ended. heturun --check "
+                     "--hosts FILE says what hosts lack",
+                     rank, first->slot->host);
+}
 
 /* Reports the first rank that ended and returns its status; returns `status` if it succeeded. */
 static int report_failure(const Ranks *ranks, int status) {
     const Rank *first = ranks->first;
     bool signaled = first->status > 128;
     if (!first->status) return status;
-    tool_message(stderr, "error", "rank %d ended with %s %d%s", (int)(first - ranks->at),
+    if (!first->slot->here && (first->status == UNREACHED || first->status == CANNOT_START)) {
+        report_unstarted(first, (int)(first - ranks->at));
+        return first->status;
+    }
+    tool_message(stderr, "error", "rank %d%s%s ended with %s %d%s", (int)(first - ranks->at),
+                 first->slot->here ? "" : " on ", first->slot->here ? "" : first->slot->host,
                  signaled ? "signal" : "status", signaled ? first->status - 128 : first->status,
                  ranks->count > 1 ? "; the others are ended" : "");
     return first->status;
 }
 
+/* Returns the path of the file through which ranks on these slots meet; free() it; NULL after a
+ * message. Ranks on several hosts meet in the folder of the run, which all of them see. */
+static char *choose_meeting(const Place *place, const Slots *slots) {
+    char *folder = getcwd(NULL, 0), *path = NULL, *name = NULL;
+    const char *unique = strrchr(place->folder, '-');
+    if (slots_all_here(slots)) path = place_inside(place);
+    else if (folder && asprintf(&name, "%s/.heturun%s", folder, unique ? unique : "") >= 0)
+        path = place_beside(name);
+    free(folder);
+    free(name);
+    return path;
+}
+
+/* Removes the folder of a meeting when the ranks have met; *came: rank 0's file was seen. */
+static void clear_meeting(char *meeting, bool *came) {
+    bool there = !access(meeting, F_OK);
+    char *slash = strrchr(meeting, '/');
+    if (*came && !there && slash) {
+        *slash = 0;
+        rmdir(meeting);
+        *slash = '/';
+    }
+    *came = there;
+}
+
+/* Removes the folder of a meeting on several hosts. */
+static void leave_meeting(char *meeting) {
+    *strrchr(meeting, '/') = 0;
+    place_remove(meeting);
+}
+
 /* Starts the ranks and watches them until all have ended or one has failed. Returns the status. */
-static int run_once(Job *job, const Place *place, int count, int grace) {
-    Slots slots = slots_here(count);
-    char *meeting = place_inside(place);
+static int run_once(Job *job, const Place *place, const Slots *slots, int count, int grace) {
+    char *meeting = choose_meeting(place, slots);
+    if (!meeting) return 1;
     job->meeting = meeting;
     job->once = true;
-    Ranks ranks = ranks_start(job, &slots, count, NULL);
-    bool all = false;
+    Ranks ranks = ranks_start(job, slots, count, NULL);
+    bool all = false, far = !slots_all_here(slots), came = false;
     int status = 0, told = 0;
     while (!all && !status) {
         told = ranks_signal();
@@ -174,16 +272,31 @@ static int run_once(Job *job, const Place *place, int count, int grace) {
         if (told && told != SIGUSR1 && told != SIGUSR2) break;
         ranks_look(&ranks);
         status = ranks_status(&ranks, &all);
+        if (far) clear_meeting(meeting, &came);
     }
     if (told == SIGTERM) status = ranks_await_ends(&ranks, told, grace);
     else if (told == SIGINT || told == SIGHUP) status = 128 + told;
     else if (status) status = report_failure(&ranks, status);
     ranks_end(&ranks);
+    if (far) leave_meeting(meeting);
     free(ranks.at);
-    free(slots.at);
     free(meeting);
-    place_remove(job->copies);
+    if (*job->copies) place_remove(job->copies);
     return status;
+}
+
+/* Finds where ranks that are started once run: on this host or on those of --hosts. Returns their
+ * number; 0 after an error message. */
+static int find_slots(const Options *options, Slots *slots, int parts) {
+    int ranks = options->ranks;
+    if (!options->hosts) *slots = slots_here(ranks);
+    else if (!strcmp(options->hosts, SLURM) ? !slots_of_slurm(slots)
+                                            : !slots_open(slots, options->hosts, parts))
+        return 0;
+    if (ranks <= slots->count && slots->count) return ranks ? ranks : slots->count;
+    tool_message(stderr, "error", "-n %d asks for more ranks than the %d slot%s of %s", ranks,
+                 slots->count, slots->count == 1 ? "" : "s", slots->path);
+    return 0;
 }
 
 /* Returns HETU_HOSTS: the number of hosts that this machine simulates, for tests. */
@@ -197,35 +310,64 @@ static int host_parts(void) {
     return (int)parts;
 }
 
+/* Carries out --hosts without --elastic; returns the exit status. */
+static int run_on_hosts(const Options *options) {
+    Slots slots;
+    Place place = {.lock = -1};
+    int count = find_slots(options, &slots, host_parts()), status = 1;
+    if (!count) return 1;
+    if (options->check) return check_print(&slots, options->shell, options->words);
+    Arena *arena = arena_create();
+    sigset_t set = ranks_signals();
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    // The program of a login node may be another one, or none.
+    bool good = !slots.at[0].here || program_check(arena, *options->words);
+    uint64_t hash = hash_process();
+    Job job = make_job(options, hash);
+    job.copies = ""; // copies in memory are for ranks that are started again
+    if (!good) status = CANNOT_START;
+    else if (compiled_check_variable(arena, *options->words) &&
+             place_open(&place, options->hosts, hash))
+        status = run_once(&job, &place, &slots, count, options->grace);
+    place_close(&place);
+    arena_destroy(arena);
+    return status;
+}
+
 int main(int argc, char **argv) {
     static const struct argp parser = {
         .options = option_table,
         .parser = read_option,
         .args_doc = "PROGRAM ARGUMENTS...",
-        .doc =
-            "Starts the ranks of a program on this host (-n), or runs it on the slots there are, "
-            "and again when ranks die or the slots change (--elastic)."};
-    Options options = {.shell = SSH, .grace = DEFAULT_GRACE};
+        .doc = "Starts the ranks of a program on this host (-n) or on several (--hosts), or runs "
+               "it on "
+               "the slots there are, and again when ranks die or the slots change (--elastic)."};
+    Options options = {.grace = DEFAULT_GRACE};
     Slots slots;
     ChoiceList list = {0};
     Place place = {.lock = -1};
     tool_begin("heturun", argc, argv);
     tool_parse(&parser, argc, argv, ARGP_IN_ORDER, &options);
     if (options.hold) return remote_hold(options.words);
+    if (options.probe) return probe_answer(options.words);
+    if (!options.shell) options.shell = options.hosts && !strcmp(options.hosts, SLURM) ? SRUN : SSH;
+    bool once = !options.strategies;
+    if (once && options.hosts) return run_on_hosts(&options);
     Arena *arena = arena_create();
-    if (options.ranks && !program_check(arena, *options.words)) return CANNOT_START;
+    if (once && !program_check(arena, *options.words)) return CANNOT_START;
+    if (!options.slots) options.slots = options.hosts;
     sigset_t set = ranks_signals();
     sigprocmask(SIG_BLOCK, &set, NULL);
-    uint64_t hash = options.ranks ? hash_process() : hash_slots(&options);
-    bool good =
-        (options.ranks || (strategies_read(arena, options.strategies, options.cluster, &list) &&
-                           slots_open(&slots, options.slots, host_parts()))) &&
-        (options.ranks ? compiled_check_variable(arena, *options.words)
-                       : compiled_check_list(arena, *options.words, &list)) &&
-        place_open(&place, options.slots, hash);
+    uint64_t hash = once ? hash_process() : hash_slots(&options);
+    bool good = (once ? find_slots(&options, &slots, 1) > 0
+                      : strategies_read(arena, options.strategies, options.cluster, &list) &&
+                            slots_open(&slots, options.slots, host_parts())) &&
+                (once ? compiled_check_variable(arena, *options.words)
+                      : compiled_check_list(arena, *options.words, &list)) &&
+                place_open(&place, options.slots, hash);
     Job job = make_job(&options, hash);
     int status = 1;
-    if (good && options.ranks) status = run_once(&job, &place, options.ranks, options.grace);
+    if (good && once) status = run_once(&job, &place, &slots, options.ranks, options.grace);
     else if (good) status = elastic_run(&job, &place, &slots, &list, options.grace);
     place_close(&place);
     arena_destroy(arena);

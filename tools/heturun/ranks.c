@@ -15,8 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CANNOT_START = 127 };
-
 static void set_number(const char *name, int number) {
     char text[16];
     snprintf(text, sizeof text, "%d", number);
@@ -32,6 +30,16 @@ static int local_rank(const Ranks *ranks, int rank) {
     return local;
 }
 
+/* Returns the number of ranks on the machine of `rank`, on all the hosts that it simulates. */
+static int local_size(const Ranks *ranks, int rank) {
+    int size = 0;
+    for (int i = 0; i < ranks->count; i++) {
+        const Slot *a = ranks->at[i].slot, *b = ranks->at[rank].slot;
+        size += a->here == b->here && (a->here || !strcmp(a->host, b->host));
+    }
+    return size;
+}
+
 /* Sets the environment variables of a rank, in its own process. */
 static void set_environment(const Job *job, const Ranks *ranks, int rank, const Choice *choice) {
     const Slot *slot = ranks->at[rank].slot;
@@ -41,14 +49,14 @@ static void set_environment(const Job *job, const Ranks *ranks, int rank, const 
     set_number("HETU_LOCAL_RANK", local_rank(ranks, rank));
     set_number("HETU_SLOT", slot->number);
     setenv("HETU_RENDEZVOUS", job->meeting, 1);
-    if (job->once) set_number("HETU_LOCAL_SIZE", ranks->count);
+    set_number("HETU_LOCAL_SIZE", local_size(ranks, rank));
     if (choice) {
         setenv("HETU_STRATEGY", choice->word, 1);
         snprintf(digest, sizeof digest, "%" PRIx64, choice->digest);
         setenv("HETU_STRATEGY_DIGEST", digest, 1);
     }
     snprintf(copies, sizeof copies, slot->part < 0 ? "%s" : "%s.%d", job->copies, slot->part);
-    setenv("HETU_COPIES", copies, 1);
+    if (*copies) setenv("HETU_COPIES", copies, 1);
     if (slot->part >= 0) set_number("HETU_NODE", slot->part);
 }
 
@@ -57,6 +65,7 @@ static void prepare_child(pid_t parent) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(CANNOT_START);
 }
@@ -66,15 +75,25 @@ static void prepare_child(pid_t parent) {
 static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const Choice *choice,
                              int input) {
     const Slot *slot = ranks->at[rank].slot;
-    bool reads = job->once && rank == 0; // a terminal sends input to its foreground group alone
+    bool reads = job->once && rank == 0 &&
+                 slot->here; // a terminal sends input to its foreground group alone
     if (!reads || !isatty(STDIN_FILENO)) setpgid(0, 0);
     int from = reads ? -1 : slot->here ? open("/dev/null", O_RDONLY) : input;
     if (from >= 0) dup2(from, STDIN_FILENO);
     set_environment(job, ranks, rank, choice);
-    char **words = slot->here ? job->words : remote_words(job->shell, slot->host, job->words);
+    char **words =
+        slot->here ? job->words : remote_words(job->shell, slot->host, "--hold", job->words);
     execvp(words[0], words);
     tool_message(stderr, "error", "%s cannot be started: %s", words[0], strerror(errno));
     _exit(CANNOT_START);
+}
+
+/* Waits for a moment before the ninth rank of a host, and so on: sshd refuses more than ten logins
+ * at a time (MaxStartups). */
+static void await_logins(const Slot *slot) {
+    enum { LOGINS = 8, PAUSE = 700 }; // PAUSE: milliseconds
+    if (!slot->here && slot->number && slot->number % LOGINS == 0)
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE * 1000000L}, NULL);
 }
 
 Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice) {
@@ -83,8 +102,10 @@ Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *c
         if (!slots->at[i].lost) ranks.at[rank++].slot = &slots->at[i];
     pid_t parent = getpid();
     fflush(NULL);
+    signal(SIGPIPE, SIG_IGN);
     for (int rank = 0; rank < count; rank++) {
         int ends[2] = {-1, -1};
+        await_logins(ranks.at[rank].slot);
         if (!ranks.at[rank].slot->here && pipe2(ends, O_CLOEXEC))
             tool_message(stderr, "error", "%s", strerror(errno));
         ranks.at[rank].process = fork();
@@ -93,6 +114,7 @@ Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *c
             become(job, &ranks, rank, choice, ends[0]);
         }
         if (ends[0] >= 0) close(ends[0]);
+        if (ends[1] >= 0) fcntl(ends[1], F_SETFL, O_NONBLOCK);
         ranks.at[rank].input = ends[1];
         if (ranks.at[rank].process < 0) {
             tool_message(stderr, "error", "rank %d cannot be started: %s", rank, strerror(errno));
@@ -116,15 +138,30 @@ static void note_end(Ranks *ranks, pid_t process, int status, bool died) {
     ranks->first = ranks->first ? ranks->first : rank;
     rank->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     rank->died = died && (WIFSIGNALED(status) || rank->status == DEVICE_FAULT ||
-                          (!rank->slot->here && rank->status >= 128));
+                          (!rank->slot->here && rank->status >= CANNOT_START));
     if (rank->input >= 0) close(rank->input);
     rank->input = -1;
     kill(-process, SIGKILL);
 }
 
+/* Tells the other machines once a second that heturun lives. */
+static void tell_alive(const Ranks *ranks) {
+    static time_t last;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    if (time.tv_sec == last) return;
+    last = time.tv_sec;
+    for (int rank = 0; rank < ranks->count; rank++)
+        if (!ranks->at[rank].ended && ranks->at[rank].input >= 0 &&
+            write(ranks->at[rank].input, "", 1) < 0) {
+            // The link is down, or the rank has just ended: waitpid tells.
+        }
+}
+
 bool ranks_look(Ranks *ranks) {
     bool any = false;
     int status;
+    tell_alive(ranks);
     for (pid_t process; (process = waitpid(-1, &status, WNOHANG)) > 0; any = true)
         note_end(ranks, process, status, true);
     return any;
@@ -132,13 +169,11 @@ bool ranks_look(Ranks *ranks) {
 
 void ranks_tell(const Ranks *ranks, int signal_number) {
     char byte = (char)signal_number;
-    void (*had)(int) = signal(SIGPIPE, SIG_IGN);
     for (int rank = 0; rank < ranks->count; rank++)
         if (!ranks->at[rank].ended && ranks->at[rank].slot->here)
             kill(ranks->at[rank].process, signal_number);
         else if (!ranks->at[rank].ended && write(ranks->at[rank].input, &byte, 1) != 1)
             tool_message(stderr, "error", "rank %d is not told to end: %s", rank, strerror(errno));
-    signal(SIGPIPE, had);
 }
 
 void ranks_end(Ranks *ranks) {

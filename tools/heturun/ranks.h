@@ -14,7 +14,8 @@ typedef struct Rank {
     pid_t process;
     Slot *slot;
     bool ended;
-    /* Killed by another process's signal or a device fault, or on a machine out of reach. */
+    /* Killed by another process's signal or a device fault, or on a machine that is out of reach or
+     * lacks what the rank needs. */
     bool died;
     int input;  // write end of a remote rank's standard input; -1: a local rank
     int status; // after its end: the exit status, or 128 plus the signal
@@ -32,7 +33,7 @@ typedef struct Job {
     const char *meeting; // the file through which the ranks meet
     const char *copies;  // folder in shared memory for in-memory checkpoints (ht_remember)
     const char *shell;   // remote shell, such as ssh
-    bool once;           // -n: no restart, ranks on this host only, standard input for rank 0
+    bool once;           // -n or --hosts: no restart, standard input for a rank 0 that is here
 } Job;
 
 /* Exit status of rank 0 when the program cannot begin under the strategy
@@ -43,14 +44,16 @@ enum { NO_STRATEGY = 121 };
  * (runtime/base/fail.h). */
 enum { DEVICE_FAULT = 122, EXCHANGE_FAULT = 123 };
 
-/* Exit status of ssh when the other machine is unreachable. */
-enum { UNREACHED = 255 };
+/* Exit status of ssh when the other machine is unreachable; that of a rank, or of `heturun --hold`,
+ * when its machine lacks the program, a library or a folder. */
+enum { UNREACHED = 255, CANNOT_START = 127 };
 
 /* Starts `count` ranks on the slots that are not lost, in the order of the file. `choice` NULL: the
  * program chooses its strategy. Free the `at` of the result. */
 Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice);
 
-/* Records the ranks that ended since the last call; returns whether any did. */
+/* Records the ranks that ended since the last call; returns whether any did. Tells the other
+ * machines once a second that heturun lives. */
 bool ranks_look(Ranks *ranks);
 
 /* Sends a signal to all running ranks. */
@@ -87,17 +90,22 @@ int elastic_run(Job *job, const Place *place, Slots *slots, ChoiceList *list, in
  * heturun starts `heturun --hold` on the machine, over ssh or its replacement (Job.shell). `heturun
  * --hold` starts the rank, and ends the rank when its own standard input ends: heturun is gone. */
 
-/* Returns the words that start a program on a host, in the folder of this process. The program gets
- * PATH, LD_LIBRARY_PATH, and the environment variables HETU_*, OMP_* and OPENBLAS_*. `shell` is a
- * command, its words separated by blanks, to which host and program are added. */
-char **remote_words(const char *shell, const char *host, char **words);
+/* Returns the words that carry out `heturun OPTION -- FOLDER WORDS` on a host, FOLDER being that of
+ * this process. The program gets PATH, LD_LIBRARY_PATH, the environment variables HETU_*, OMP_*,
+ * NCCL_* and OPENBLAS_*, and those of remote_export. `shell` is a command, its words separated by
+ * blanks, to which host and program are added. */
+char **remote_words(const char *shell, const char *host, const char *option, char **words);
+
+/* Adds NAME or NAME=VALUE to the variables of remote ranks. False: NAME has no value. */
+bool remote_export(const char *word);
 
 /* Removes the files and folders on a host that match a shell's pattern. */
 void remote_remove(const char *shell, const char *host, const char *pattern);
 
-/* Carries out `heturun --hold`: runs the program until it ends, or kills it when the standard input
- * ends. Each byte of the standard input is the number of a signal for the program. Returns the
- * program's exit status, or 128 plus the signal that ended the program. */
+/* Carries out `heturun --hold -- FOLDER PROGRAM ARGUMENTS...`: runs it until it ends, or kills it
+ * when the standard input ends or is silent for HETU_TIMEOUT. Each byte of the standard input is
+ * the number of a signal for the program; 0: none. Returns the program's exit status, or 128 plus
+ * the signal that ended the program. */
 int remote_hold(char **words);
 
 #endif

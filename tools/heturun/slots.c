@@ -2,9 +2,13 @@
 #include "slots.h"
 
 #include "support/reading.h"
+#include "support/tool.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,10 +32,23 @@ typedef struct Reading {
     Slot *at;
 } Reading;
 
+/* Returns whether a text is the address of an interface of this machine. */
+static bool is_own_address(const char *text) {
+    struct in_addr wanted;
+    struct ifaddrs *all = NULL;
+    bool found = false;
+    if (inet_pton(AF_INET, text, &wanted) != 1 || getifaddrs(&all)) return false;
+    for (const struct ifaddrs *at = all; at && !found; at = at->ifa_next)
+        found = at->ifa_addr && at->ifa_addr->sa_family == AF_INET &&
+                ((struct sockaddr_in *)(void *)at->ifa_addr)->sin_addr.s_addr == wanted.s_addr;
+    freeifaddrs(all);
+    return found;
+}
+
 static bool is_here(const char *host) {
     char own[HOST_ROOM] = "";
     gethostname(own, sizeof own - 1);
-    return !strcmp(host, "localhost") || !strcmp(host, "127.0.0.1") || !strcmp(host, own);
+    return !strcmp(host, "localhost") || !strcmp(host, own) || is_own_address(host);
 }
 
 /* Adds `count` slots of a host. */
@@ -62,13 +79,20 @@ static int read_count(Reading *reading, const char *word, Position at) {
     return -1;
 }
 
+/* Returns whether a word is Open MPI's limit of slots, which heturun needs not. */
+static bool is_limit(const char *word) {
+    return !strncmp(word, "max_slots=", 10) || !strncmp(word, "max-slots=", 10);
+}
+
 /* Reads one line: HOST, or HOST slots=N. */
 static void read_line(Reading *reading, char *line, int number) {
     static const char BLANKS[] = " \t\r";
     line[strcspn(line, "#")] = 0;
     char *rest = line, *host = strtok_r(line, BLANKS, &rest),
          *count = host ? strtok_r(NULL, BLANKS, &rest) : NULL;
+    if (count && is_limit(count)) count = strtok_r(NULL, BLANKS, &rest);
     char *more = count ? strtok_r(NULL, BLANKS, &rest) : NULL;
+    if (more && is_limit(more)) more = strtok_r(NULL, BLANKS, &rest);
     if (!host) return;
     if (strchr(host, '=') || *host == '-')
         diag_error(reading->diag, (Position){reading->path, number, (int)(host - line) + 1},
@@ -132,6 +156,57 @@ bool slots_changed(Slots *slots) {
         return false; // the file is being written
     slots->read = now;
     return read_slots(slots);
+}
+
+/* ---- Slurm ---- */
+
+/* Returns the next number of SLURM_TASKS_PER_NODE, such as "4(x2),3", whose numbers are for runs of
+ * hosts; 1 where the list is over. *again counts the further hosts of this number. */
+static int next_tasks(const char **at, int *number, int *again) {
+    if (*again > 0) {
+        --*again;
+        return *number;
+    }
+    char *end;
+    long tasks = strtol(*at, &end, 10);
+    *number = end == *at || tasks < 1 || tasks > MOST_SLOTS ? 1 : (int)tasks;
+    if (!strncmp(end, "(x", 2)) {
+        *again = (int)strtol(end + 2, &end, 10) - 1;
+        end += *end == ')';
+    }
+    *at = *end == ',' ? end + 1 : end;
+    return *number;
+}
+
+bool slots_of_slurm(Slots *slots) {
+    char host[HOST_ROOM];
+    const char *tasks = getenv("SLURM_TASKS_PER_NODE");
+    Reading reading = {0};
+    int number = 1, again = 0;
+    *slots = (Slots){.path = "the allocation of Slurm", .parts = 1};
+    if (!getenv("SLURM_JOB_NODELIST")) {
+        tool_message(stderr, "error",
+                     "--hosts=slurm needs an allocation: salloc -N 2 heturun ..., or a job of "
+                     "sbatch");
+        return false;
+    }
+    FILE *names = popen("scontrol show hostnames \"$SLURM_JOB_NODELIST\"", "re");
+    while (names && fgets(host, sizeof host, names)) {
+        host[strcspn(host, "\n")] = 0;
+        if (*host)
+            add_slots(&reading, strdup(host), tasks ? next_tasks(&tasks, &number, &again) : 1);
+    }
+    bool good = names && !pclose(names) && reading.count;
+    if (!good) tool_message(stderr, "error", "scontrol show hostnames does not name the hosts");
+    slots->count = reading.count;
+    slots->at = reading.at;
+    return good;
+}
+
+bool slots_all_here(const Slots *slots) {
+    bool here = true;
+    for (int i = 0; i < slots->count; i++) here = here && slots->at[i].here;
+    return here;
 }
 
 int slots_left(const Slots *slots) {

@@ -1,8 +1,9 @@
 /* The file of slots, which lists where ranks may run. A line has a host and its number of slots, 1
- * if not given; # begins a comment:
+ * if not given; # begins a comment. Files for mpirun's --hostfile are read, too:
  *
  *     localhost slots=4
  *     node7
+ *     node8 slots=4 max_slots=8
  *
  * A rewritten file replaces all slots; a lost slot that the new file lists is available again. */
 #ifndef HETURUN_SLOTS_H
@@ -33,6 +34,10 @@ typedef struct Slots {
 /* Reads the file for the first time. Returns false after reporting errors. */
 bool slots_open(Slots *slots, const char *path, int parts);
 
+/* Reads the slots from the variables of a Slurm allocation, which belong to no file. Returns false
+ * after an error message. */
+bool slots_of_slurm(Slots *slots);
+
 /* Returns `count` slots on this host, which belong to no file; free slots.at. */
 Slots slots_here(int count);
 
@@ -40,6 +45,9 @@ Slots slots_here(int count);
  * file and keeps the old slots. Ignores a file that is still being written, or empty, as at the
  * start of a write. A file with a comment alone lists no slots. */
 bool slots_changed(Slots *slots);
+
+/* Returns whether all slots are on this machine. */
+bool slots_all_here(const Slots *slots);
 
 /* Returns the number of slots that are not lost. */
 int slots_left(const Slots *slots);

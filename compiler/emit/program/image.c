@@ -584,6 +584,7 @@ static void emit_head(Image *image) {
         "    .plan_count = $plans,\n"
         "    .digest = $digest,\n"
         "    .strategy_digest = $strategy_digest,\n"
+        "    .clustered = $clustered,\n"
         "    .plan = $name_plan,\n"
         "};\n",
         "name", image->name, "fingerprint", fingerprint_name(image->emitter), "name_plan",
@@ -592,9 +593,9 @@ static void emit_head(Image *image) {
         text_digest(image->emitter, module), "strategy_digest",
         arena_format(arena, "%lluu",
                      (unsigned long long)(strategy ? strategy_digest(arena, strategy) : 0)),
-        "name_image", arena_format(arena, "%s_image", image->name), "model",
-        c_string(arena, module->name), "source",
-        c_string(arena, file_name(image->emitter->unit->file)), "strategy",
+        "clustered", module->devices->target.cluster ? "true" : "false", "name_image",
+        arena_format(arena, "%s_image", image->name), "model", c_string(arena, module->name),
+        "source", c_string(arena, file_name(image->emitter->unit->file)), "strategy",
         strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name))
                                    : "NULL",
         "trains", module->kind == MODULE_TRAIN ? "true" : "false", "clipped",

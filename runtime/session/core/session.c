@@ -115,6 +115,7 @@ ht_session *ht_open(int *argc, char ***argv) {
         atexit(close_at_exit);
         return &session;
     }
+    session_tell_hosts();
     session_set_threads();
     session_take_device();
     hooks_open();

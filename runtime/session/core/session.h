@@ -111,6 +111,10 @@ void session_check_variables(void);
 bool session_ranks_fit(void);
 void session_explain_ranks(int argc, char **argv);
 
+/* Says on rank 0 that ranks are on several hosts of which the program knows nothing, so that no sum
+ * runs inside each host first, and how to mend it. All ranks call it. */
+void session_tell_hosts(void);
+
 /* Sets the number of threads for kernels: OMP_NUM_THREADS, else this rank's share of the cores. */
 void session_set_threads(void);
 

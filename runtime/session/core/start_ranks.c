@@ -2,6 +2,7 @@
 #include "transport/meet/rendezvous.h"
 #include "transport/world.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "base/signals.h"
 #include "device/device.h"
 #include "session/core/initial_strategy.h"
@@ -147,6 +148,39 @@ void session_explain_ranks(int argc, char **argv) {
                 smaller->source, smaller->device_count, smaller->device_count == 1 ? "" : "s",
                 largest_image()->source, ranks_needed());
     else explain_ranks(world_size(), argc, argv);
+}
+
+/* ---- several hosts ---- */
+
+/* Returns the first image of several devices that hetucc compiled without --cluster; NULL: none. */
+static const ht_image *find_flat(void) {
+    for (int i = 0; i < image_count(); i++) {
+        const ht_image *image = image_at(i)->image;
+        if (image->device_count > 1 && image->strategy && !image->clustered) return image;
+    }
+    return NULL;
+}
+
+void session_tell_hosts(void) {
+    const ht_image *image = find_flat();
+    int size = world_size(), own[2] = {world_node_rank() == 0, world_node_size()};
+    int hosts = 0, widest = 1;
+    if (!image || size == 1) return;
+    int(*all)[2] = memory_array(size, sizeof *all);
+    world_gather(own, sizeof own, all);
+    for (int rank = 0; rank < size; rank++) {
+        hosts += all[rank][0];
+        widest = all[rank][1] > widest ? all[rank][1] : widest;
+    }
+    free(all);
+    if (world_rank() || hosts < 2 || widest < 2) return;
+    fprintf(stderr,
+            "hetu: the ranks are on %d hosts, but %s was compiled without --cluster: sums do not "
+            "run inside each host first, and send up to twice the bytes between hosts. Measure the "
+            "cluster with the launcher of this run, and compile for it:\n"
+            "    hetu-profile cluster.json\n"
+            "    hetucc --cluster=cluster.json --strategy=%s %s ...\n",
+            hosts, image->source, image->strategy, image->source);
 }
 
 /* ---- variables of the environment ---- */

@@ -39,8 +39,10 @@ static struct {
 } unsaved;
 
 static void note_unsaved(const char *folder, int64_t step) {
-    unsaved.first = unsaved.count++ ? unsaved.first : step;
-    unsaved.last = step;
+    // A checkpoint that was given up for a newer one is noted before an older one that was written.
+    unsaved.first = unsaved.count && unsaved.first < step ? unsaved.first : step;
+    unsaved.last = unsaved.count && unsaved.last > step ? unsaved.last : step;
+    unsaved.count++;
     snprintf(unsaved.folder, sizeof unsaved.folder, "%s", folder);
 }
 
@@ -115,7 +117,7 @@ void checkpoint_open(void) {
 }
 
 void checkpoint_close(ht_session *session) {
-    char steps[64], newest[96] = "it has none";
+    char steps[64], newest[96] = "no checkpoint was written";
     checkpoint_wait(session);
     if (!unsaved.count) return;
     int64_t step = newest_step(unsaved.folder);

@@ -6,9 +6,12 @@
 
 #include <hetu/kernel.h>
 
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { RUN_NAMES = 3 };
 
@@ -21,7 +24,10 @@ typedef struct Launcher {
 } Launcher;
 
 static const Launcher launchers[] = {
-    {.rank = "HETU_RANK", .size = "HETU_SIZE", .local = "HETU_LOCAL_RANK"},
+    {.rank = "HETU_RANK",
+     .size = "HETU_SIZE",
+     .local = "HETU_LOCAL_RANK",
+     .local_size = "HETU_LOCAL_SIZE"},
     {.rank = "HETU_RANK", .size = "WORLD_SIZE", .local = "HETU_LOCAL_RANK"},
     {.rank = "RANK",
      .size = "WORLD_SIZE",
@@ -107,8 +113,9 @@ bool launch_find(Launch *launch) {
     launch->rank = number_of(launcher->rank, 0);
     launch->size = number_of(launcher->size, 1);
     launch->local = number_of(launcher->local, -1);
-    launch->one_node = launcher->local_size ? number_of(launcher->local_size, 0) == launch->size
-                                            : number_of(launcher->nodes, 0) == 1;
+    int near = number_of(launcher->local_size, 0), nodes = number_of(launcher->nodes, 0);
+    launch->one_node = launcher->local_size ? near == launch->size : nodes == 1;
+    launch->spread = (near > 0 && near < launch->size) || nodes > 1;
     if (launch->rank >= launch->size)
         ht_fail("%s=%d, but there are %d ranks (%s), counted from 0", launcher->rank, launch->rank,
                 launch->size, launcher->size);
@@ -141,4 +148,48 @@ bool launch_shares(const char *environment, size_t length, int *rank) {
         shares = shares_value(environment, length, launcher->run[i]);
     *rank = shares ? atoi(theirs) : -1;
     return shares;
+}
+
+/* ---- mpirun beyond a broken link ---- */
+
+/* Returns whether a process name is of Open MPI's mpirun or its daemon. */
+static bool is_mpirun(const char *name) {
+    static const char *const names[] = {"mpirun", "mpiexec", "orterun",
+                                        "orted",  "prterun", "prted"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i])) return true;
+    return false;
+}
+
+/* Reads the name of a process. */
+static void name_process(int process, char *name, int size) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/comm", process);
+    FILE *file = fopen(path, "re");
+    if (!file || !fgets(name, size, file)) *name = 0;
+    name[strcspn(name, "\n")] = 0;
+    if (file) fclose(file);
+}
+
+void launch_guard(void) {
+    static const char script[] =
+        "for i in 1 2 3 4 5 6 7 8; do sleep 1; kill -0 $1 || exit; done\n"
+        "[ \"$(cat /proc/$1/comm)\" = $2 ] || exit\n"
+        "read -r children </proc/$1/task/$1/children\n"
+        "kill -KILL $1 $children\n"; // children: ssh to the other hosts, ranks that hang
+    char name[32], process[16];
+    char *words[] = {"sh", "-c", (char *)script, "sh", process, name, NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t own;
+    name_process((int)getppid(), name, sizeof name);
+    if (!is_mpirun(name)) return;
+    snprintf(process, sizeof process, "%d", (int)getppid());
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&own);
+    posix_spawnattr_setflags(&own, POSIX_SPAWN_SETSID); // mpirun kills the sessions of its ranks
+    for (int file = 0; file <= STDERR_FILENO; file++)
+        posix_spawn_file_actions_addopen(&files, file, "/dev/null", O_RDWR, 0);
+    posix_spawnp(&(pid_t){0}, "sh", &files, &own, words, environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&own);
 }

@@ -24,6 +24,7 @@ typedef struct Launch {
     int rank, size;
     int local;       // this rank's number on its machine; -1: unknown
     bool one_node;   // all ranks are on this machine
+    bool spread;     // the launcher says that ranks are on several machines
     char path[1024]; // path of the rendezvous file that the user chose (HETU_RENDEZVOUS); "": none
     char run[256];   // identifies this launch on this machine; "": unknown
 } Launch;
@@ -38,6 +39,11 @@ bool launch_find(Launch *launch);
 /* Returns whether a process with this environment ("NAME=VALUE" strings, each ended by a null byte)
  * belongs to the same launch, and sets *rank. */
 bool launch_shares(const char *environment, size_t length, int *rank);
+
+/* Starts a process that kills mpirun, or mpirun's daemon on this machine, if that still lives in
+ * some seconds. Call it when a rank beyond a broken link is given up: the daemons wait for each
+ * other for ever then. Does nothing under other launchers. */
+void launch_guard(void);
 
 /* ---- processes ---- */
 

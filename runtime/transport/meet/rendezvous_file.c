@@ -219,6 +219,7 @@ bool rendezvous_file_is_local(const Launch *launch) {
     char folder[sizeof launch->path];
     struct statfs about;
     if (!*launch->path || launch->one_node) return true;
+    if (launch->spread) return false; // hosts may share a disk, and the file system does not say so
     split_path(launch, folder, sizeof folder);
     if (statfs(folder, &about)) return false;
     for (size_t i = 0; i < sizeof local / sizeof *local; i++)

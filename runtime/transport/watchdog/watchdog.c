@@ -34,9 +34,9 @@ typedef enum WatchStage {
     STAGE_OVER      // the thread ends
 } WatchStage;
 
-/* A failure of a rank at a background task. */
+/* The newest failure of a rank at a background task. */
 typedef struct Failure {
-    int task, error, rank;
+    int task, error;
 } Failure;
 
 /* State of another rank. */
@@ -56,7 +56,7 @@ static struct {
     int waited;      // ticks in a wait since the last progress
     unsigned moves;  // value of the counter of progress at the last tick
     Heartbeat own;   // this rank's latest heartbeat
-    Failure failed;  // newest failure of this rank; on rank 0, of any rank
+    Failure failed;  // of this rank
     sigset_t ending; // signals that end this process
     Peer *peers;     // by rank; on ranks other than 0, only rank 0
     int peer_count;
@@ -142,9 +142,6 @@ static void hear(int rank) {
     peer->leaving = peer->leaving || heard.kind == HEARTBEAT_LEAVING;
     if (heard.kind == HEARTBEAT_NONE || heard.kind == HEARTBEAT_GONE) return;
     told_hear(heard.signals);
-    bool tells_more = heard.task == watch.failed.task && watch.failed.error < 0 && heard.error > 0;
-    if (watch.rank == 0 && (heard.task > watch.failed.task || tells_more))
-        watch.failed = (Failure){heard.task, heard.error, rank};
     peer->silent = 0;
     peer->last = heard;
 }
@@ -196,7 +193,9 @@ static void look_after(int rank, void (*end)(const char *why)) {
     watch.peers[rank].silent++;
     watch.peers[rank].gone += watch.peers[rank].gone > 0;
     hear(rank);
-    if (is_lost(rank, why, sizeof why)) end(why);
+    if (!is_lost(rank, why, sizeof why)) return;
+    if (watch.limit && watch.peers[rank].silent > watch.limit) launch_guard();
+    end(why);
 }
 
 /* Runs a tick of rank 0. Sends nothing to ranks without a heartbeat: messages would pile up. */
@@ -295,16 +294,20 @@ static void start_thread(void) {
 
 void watchdog_report_failure(int task, int error) {
     pthread_mutex_lock(&watch.lock);
-    watch.failed = (Failure){task, error, watch.rank};
+    watch.failed = (Failure){task, error};
     pthread_mutex_unlock(&watch.lock);
 }
 
 int watchdog_failure_of(int task, int *rank) {
+    int error = 0;
     pthread_mutex_lock(&watch.lock);
-    Failure found = watch.failed;
+    for (int other = *rank + 1; other < watch.peer_count && !error; other++)
+        if (watch.peers[other].last.task == task && watch.peers[other].last.error) {
+            error = watch.peers[other].last.error;
+            *rank = other;
+        }
     pthread_mutex_unlock(&watch.lock);
-    *rank = found.rank;
-    return found.task == task ? found.error : 0;
+    return error;
 }
 
 /* ---- from the main thread ---- */

@@ -39,7 +39,8 @@ void watchdog_report_progress(void);
  * know the cause. Any thread may call it. */
 void watchdog_report_failure(int task, int error);
 
-/* On rank 0: returns the error of a rank that failed at a task, and sets *rank; 0: none. */
+/* On rank 0: returns the error of the first rank after *rank that failed at a task, and sets *rank;
+ * 0: none. */
 int watchdog_failure_of(int task, int *rank);
 
 /* Waits a moment after a rank was found dead, so that the watch can print which died first. */

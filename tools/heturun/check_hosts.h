@@ -1,0 +1,28 @@
+/* What hosts lack for a run (heturun --check --hosts FILE).
+ *
+ * heturun starts `heturun --probe` on each host, as it would start ranks. They talk by lines:
+ *
+ *     probe says                      heturun asks
+ *     program HASH, or lacks ...      time                  -> clock SECONDS
+ *     folder KEY                      reach HOST PORT ADDRESSES
+ *     listens PORT ADDRESSES                                -> reached HOST, unreached HOST
+ *     ready
+ *
+ * Each host must reach those above it in the file, since each rank connects to all lower ranks. */
+#ifndef HETURUN_CHECK_HOSTS_H
+#define HETURUN_CHECK_HOSTS_H
+
+#include "slots.h"
+
+/* Most seconds that a probe takes to say what its host has, and to reach another host. */
+enum { PROBE_SECONDS = 30, REACH_SECONDS = 5 };
+
+/* Prints a line a host, and what each lacks. `words` is the program with its arguments; NULL: none.
+ * Returns 0; 1: something is lacking. */
+int check_print(const Slots *slots, const char *shell, char **words);
+
+/* Carries out `heturun --probe -- FOLDER MARKER PROGRAM` on a host (probe.c). MARKER is a file in
+ * the folder of the run. Returns the exit status. */
+int probe_answer(char **words);
+
+#endif
