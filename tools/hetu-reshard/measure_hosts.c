@@ -39,6 +39,11 @@ static double latency_of(const Links *links, int a, int b) {
     return links->latency[(a < b ? a : b) * links->count + (a < b ? b : a)];
 }
 
+/* Returns the bandwidth of a pair in its slower direction. */
+static double bandwidth_of(const Links *links, int a, int b) {
+    return fmin(links->rate[a * links->count + b], links->rate[b * links->count + a]);
+}
+
 static Stream stream_of(Arena *arena, const char *pattern, int from, int to, double bytes) {
     const int devices[] = {from, to};
     const Groups pair = {devices, 2, 1, false};
@@ -108,6 +113,37 @@ static void measure_rates(const Links *links, const Round *round, bool back) {
     arena_destroy(arena);
 }
 
+/* Returns the highest bandwidth of a host to any other, or with `into` from any other. */
+static double best_rate(const Links *links, int host, bool into) {
+    double best = 0;
+    for (int other = 0; other < links->count; other++)
+        best = fmax(best,
+                    links->rate[into ? other * links->count + host : host * links->count + other]);
+    return best;
+}
+
+/* Measures again, one by one, pairs that are slower than both of their hosts are with others: the
+ * pairs that were measured side by side may share a switch. */
+static void measure_alone(Arena *arena, const Links *links) {
+    enum { MOST_ALONE = 64 };
+    const double slower = 0.9;
+    Round pairs = {0, arena_alloc(arena, sizeof(int[2]) * (size_t)(links->count * links->count))};
+    for (int a = 0; a < links->count; a++)
+        for (int b = a + 1; b < links->count; b++)
+            if (bandwidth_of(links, a, b) <
+                slower * fmin(fmin(best_rate(links, a, false), best_rate(links, b, true)),
+                              fmin(best_rate(links, b, false), best_rate(links, a, true)))) {
+                pairs.pair[pairs.count][0] = a;
+                pairs.pair[pairs.count++][1] = b;
+            }
+    for (int i = 0; i < pairs.count && i < MOST_ALONE; i++) {
+        Round one = {1, pairs.pair + i};
+        if (!i) show_progress("links between hosts that were slow side by side");
+        measure_rates(links, &one, false);
+        measure_rates(links, &one, true);
+    }
+}
+
 static Links measure_links(Arena *arena, const Hosts *hosts) {
     int count = hosts->count, *ranks = arena_array(arena, int, world_size()),
         *first = arena_array(arena, int, count), rounds = count - 1 + count % 2;
@@ -124,15 +160,11 @@ static Links measure_links(Arena *arena, const Hosts *hosts) {
         measure_rates(&links, &round, false);
         measure_rates(&links, &round, true);
     }
+    measure_alone(arena, &links);
     return links;
 }
 
 /* ---- classes of pairs ---- */
-
-/* Returns the bandwidth of a pair in its slower direction. */
-static double bandwidth_of(const Links *links, int a, int b) {
-    return fmin(links->rate[a * links->count + b], links->rate[b * links->count + a]);
-}
 
 static bool is_like(double x, double y, double ratio) { return x <= ratio * y && y <= ratio * x; }
 
