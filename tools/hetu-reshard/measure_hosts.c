@@ -2,7 +2,7 @@
  *
  *     1. latency and bandwidth of every pair of hosts; disjoint pairs side by side
  *     2. seconds by bytes of one pair of each class of similar pairs
- *     3. cards: the ranks of a host send at the same time
+ *     3. cards: the ranks of a host send at the same time; one rank has one card
  *     4. switches: hosts send at the same time
  *
  * The largest class of pairs is `remote`; `pairs` lists the others. Ranks that send less together
@@ -338,13 +338,22 @@ static void add_uplink(const Hosts *hosts, const Links *links, const Flows *flow
     json_decref(of);
 }
 
-/* Adds the cards of hosts of several ranks. */
+/* Adds the card of a host of one rank, which sends no faster to several hosts than to the one to
+ * which it sends fastest. */
+static void add_own_card(const Hosts *hosts, const Links *links, int host, json_t *uplinks) {
+    json_array_append_new(uplinks, json_pack("{s:s,s:f,s:f}", "of", hosts->name[links->first[host]],
+                                             "bandwidth", best_rate(links, host, false), "in",
+                                             best_rate(links, host, true)));
+}
+
+/* Adds the cards of hosts. Two hosts of one rank each share nothing. */
 static void add_cards(Arena *arena, const Hosts *hosts, const Links *links, json_t *uplinks) {
     int *ranks = arena_array(arena, int, world_size());
     for (int host = 0; host < hosts->count; host++) {
         bool *inside = arena_array(arena, bool, hosts->count);
         inside[host] = true;
         int count = host_ranks(hosts, host, ranks);
+        if (count < 2 && hosts->count > 2) add_own_card(hosts, links, host, uplinks);
         if (count < 2) continue;
         show_progress("the card of host %s", hosts->name[ranks[0]]);
         Flows flows = flows_out(arena, hosts, ranks, count, inside);
