@@ -5,8 +5,9 @@
 #include "case.h"
 
 /* Binds this rank to one processor, round-robin over the ranks of a host; returns the processor's
- * number, or -1 when the system refuses. Does not bind the only rank of a host. Ranks that are not bound may share a processor in one run
- * and not in the next, which changes times by a factor of 2. */
+ * number, or -1 when the system refuses. Does not bind the only rank of a host. Ranks that are not
+ * bound may share a processor in one run and not in the next, which changes times by a factor of
+ * 2. */
 int pin_rank(void);
 
 /* Returns the seconds of a conversion of cases until the last device is done. Takes the minimum
