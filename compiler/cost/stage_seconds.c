@@ -73,16 +73,41 @@ static bool is_of_part(const Module *module, const StageGraph *graph, const Op *
            op_edge(module, graph, op, &backward) < 0 && !op_is_async(module, op);
 }
 
-/* Adds the seconds of a device's operators to own[phase * visit_count + visit]. */
+/* Returns the entry of an operator's seconds in the result of times_of_stage. */
+static int entry_of(const Module *module, const StageGraph *graph, const Op *op) {
+    Phase phase = op_phase(module, op);
+    int visit = phase_loops(phase) && op->stage != STAGE_ALL ? op->visit : 0;
+    return (int)phase * graph->visit_count + visit;
+}
+
+/* Adds the seconds of a device's operators, by phase and visit. */
 static void add_device(Times *times, int device, int stage, const StageGraph *graph, double *own) {
     Module *module = times->module;
     const Role *role = role_of(module, device);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (!is_of_part(module, graph, op, stage) || !role_runs(module, role, op)) continue;
-        int visit = phase_loops(op_phase(module, op)) && op->stage != STAGE_ALL ? op->visit : 0;
-        own[(int)op_phase(module, op) * graph->visit_count + visit] += op_time(times, op, device);
+        if (is_of_part(module, graph, op, stage) && role_runs(module, role, op))
+            own[entry_of(module, graph, op)] += op_time(times, op, device);
     }
+}
+
+double *times_behind(Times *times, int device, int stage, const StageGraph *graph) {
+    Module *module = times->module;
+    const Role *role = role_of(module, device);
+    int count = module->ops.count;
+    double *behind = arena_array(times->arena, double, count + 1),
+           *sums = arena_array(times->arena, double, PHASES * graph->visit_count);
+    for (int i = count - 1; i >= 0; i--) {
+        const Op *op = module->ops.at[i];
+        if (!is_of_part(module, graph, op, stage) || !role_runs(module, role, op)) continue;
+        behind[i] = sums[entry_of(module, graph, op)];
+        sums[entry_of(module, graph, op)] += op_time(times, op, device);
+    }
+    for (int i = 0; i < count; i++) {
+        double whole = sums[entry_of(module, graph, module->ops.at[i])];
+        behind[i] = whole > 0 ? behind[i] / whole : 0;
+    }
+    return behind;
 }
 
 double *times_of_stage(Times *times, const int *devices, int device_count, int stage,

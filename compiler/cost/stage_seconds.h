@@ -30,6 +30,12 @@ double times_conversion(Times *times, const PlannedConversion *conversion);
 double *times_of_stage(Times *times, const int *devices, int device_count, int stage,
                        const StageGraph *graph);
 
+/* Returns, by operator of the module, the share of its phase's time that a device of a stage spends
+ * after it, from 0 to 1; 0 where the device does not run the operator.
+ *
+ *     backward of three equal layers: 0.67, 0.33, 0 */
+double *times_behind(Times *times, int device, int stage, const StageGraph *graph);
+
 /* Returns the edge of the stage graph along which an operator sends its message, and sets *backward
  * to whether the message goes backward; -1: the operator is not a message. */
 int op_edge(const Module *module, const StageGraph *graph, const Op *op, bool *backward);

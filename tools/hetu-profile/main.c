@@ -9,7 +9,7 @@
  * samples, and prints the errors. Ranks have as many threads as in a program. */
 #include "case.h"
 #include "computing.h"
-#include "timing.h"
+#include "measure.h"
 
 #include "support/tool.h"
 #include "transport/world.h"
@@ -130,8 +130,11 @@ static void profile(Arena *arena, const char *path) {
     DeviceClass class = {.name = "rank"};
     measure_cluster(path, LINKS_LIMIT);
     double communicated = seconds_of_day() - begin;
+    show_progress("kernels");
     for (int i = 0; i < count; i++) samples[i].seconds = computing_seconds(&samples[i]);
+    show_progress("a layer");
     layer = layer_seconds(works, KERNELS, &kernels);
+    show_progress("computing beside communication");
     class.overlap = overlap_of_both();
     fit(arena, &class, samples, count);
     if (world_rank()) return;

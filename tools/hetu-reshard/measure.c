@@ -4,9 +4,8 @@
  * bandwidth come from two ranks that send to each other at once. Each verb (collective) is also
  * timed by bytes, on two ranks of a host, on more ranks, on all ranks, and on two ranks that share
  * a processor. The time of copies within a device's memory is subtracted, since the planner
- * predicts these copies separately. Hosts whose ranks are slower together than alone share a card;
- * hosts that are slower together than each alone share a switch. */
-#include "timing.h"
+ * predicts these copies separately. Links between hosts are measured in measure_hosts.c. */
+#include "measure.h"
 
 #include "cost/cost.h"
 #include "support/secure.h"
@@ -14,13 +13,11 @@
 #include "support/tool.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
 
 /* Seconds of the longest messages that are measured: longer ones take in proportion. */
 static const double LONG_RUN = 0.06;
@@ -30,12 +27,18 @@ static const double LONG_RUN = 0.06;
 static const double BUDGET = 0.015;
 enum { PASSES = 3 };
 
-/* The hosts of the ranks. */
-typedef struct Hosts {
-    int count, *of;                 // number of hosts; for each rank, the number of its host
-    const char (*name)[NAME_BYTES]; // for each rank
-    const int *processor;           // for each rank, its number on the host; -1: unknown
-} Hosts;
+/* Seconds for the passes over memory and local links where there are several hosts. */
+static const double HOSTS_LIMIT = 10;
+
+void show_progress(const char *format, ...) {
+    va_list values;
+    if (world_rank()) return;
+    va_start(values, format);
+    fprintf(stderr, "%s: ", tool_name());
+    vfprintf(stderr, format, values);
+    fputc('\n', stderr);
+    va_end(values);
+}
 
 static Hosts find_hosts(Arena *arena) {
     int ranks = world_size(), bound = pin_rank(), *processors = arena_array(arena, int, ranks);
@@ -53,8 +56,7 @@ static Hosts find_hosts(Arena *arena) {
     return hosts;
 }
 
-/* Writes the ranks of a host to `ranks`; returns their number. */
-static int host_ranks(const Hosts *hosts, int host, int *ranks) {
+int host_ranks(const Hosts *hosts, int host, int *ranks) {
     int count = 0;
     for (int rank = 0; rank < world_size(); rank++)
         if (hosts->of[rank] == host) ranks[count++] = rank;
@@ -71,8 +73,8 @@ static const struct {
     ht_verb verb;
     const char *text;
 } verbs[] = {
-    {"send-receive", HT_EXCHANGE, "D{0:n} -> R{0:n}"},
-    {"send", HT_EXCHANGE, "F{0:h} -> S{0:h}"},
+    {"send-receive", HT_EXCHANGE, SEND_RECEIVE_TEXT},
+    {"send", HT_EXCHANGE, SEND_TEXT},
     {"all-reduce", HT_ALL_REDUCE, "D{sum:n} -> D{dup:n}"},
     {"reduce-scatter", HT_REDUCE_SCATTER, "D{sum:n} -> D{0:n}"},
     {"all-gather", HT_ALL_GATHER, "D{0:n} -> D{dup:n}"},
@@ -81,7 +83,7 @@ static const struct {
     {"reduce", HT_REDUCE, "D{sum:n} -> A{}"},
 };
 
-enum { SEND_RECEIVE, SEND, ROOTED = 6 };
+enum { SEND = 1, ROOTED = 6 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs, LEAST_ROWS = 16 };
 
@@ -114,15 +116,7 @@ static Case *case_of(Arena *arena, const char *pattern, const int *devices, int 
     return read;
 }
 
-/* Several groups of `count` devices, which act at once. */
-typedef struct Groups {
-    const int *devices; // devices of all groups, group by group
-    int count, groups;
-    bool alone; // only the root has a processor for itself (cluster/cluster.h)
-} Groups;
-
-/* Returns one plan of the same case for all groups at once. */
-static Set set_of(Arena *arena, const char *pattern, const Groups *of, int64_t bytes) {
+Set set_of(Arena *arena, const char *pattern, const Groups *of, int64_t bytes) {
     Case **cases = arena_array(arena, Case *, of->groups);
     for (int g = 0; g < of->groups; g++)
         cases[g] =
@@ -139,21 +133,14 @@ static bool is_verb(const Plan *plan, ht_verb verb, int groups) {
 
 /* ---- memory ---- */
 
-/* Seconds by bytes, made monotonic: a point is at most the time of any larger one, since
- * disturbances only add time. Of several points of one size, only the last is kept. */
-typedef struct Series {
-    int count;
-    Point at[32];
-} Series;
-
-static void series_add(Series *series, double bytes, double seconds) {
+void series_add(Series *series, double bytes, double seconds) {
     if (series->count && series->at[series->count - 1].size == bytes) series->count--;
     series->at[series->count++] = (Point){bytes, seconds};
     for (int i = series->count - 1; i > 0 && series->at[i - 1].value > series->at[i].value; i--)
         series->at[i - 1].value = series->at[i].value;
 }
 
-static json_t *json_curve(const Curve *curve) {
+json_t *json_curve(const Curve *curve) {
     json_t *points = json_array();
     for (int i = 0; i < curve->count; i++)
         json_array_append_new(points, json_pack("[f,f]", curve->at[i].size, curve->at[i].value));
@@ -317,24 +304,18 @@ static double bytes_seconds(const char *pattern, const int *devices, int count, 
     return seconds;
 }
 
-/* Returns the bytes a second of a conversion: by the difference between a small tensor and one of
- * MOST_BYTES at most, larger ones until they take LONG_RUN. */
-static double bytes_rate(const char *pattern, const int *devices, int count, double *shortest) {
-    double longest = 0;
-    int64_t bytes = MOST_BYTES / 64;
-    *shortest = bytes_seconds(pattern, devices, count, 1);
-    while ((longest = bytes_seconds(pattern, devices, count, bytes)) < LONG_RUN &&
-           bytes < MOST_BYTES)
-        bytes *= 2;
-    return (double)bytes / (longest > 2 * *shortest ? longest - *shortest : longest);
-}
-
-/* Measures the link of two devices: its latency by an exchange, its bandwidth by messages in one
- * direction. Returns the link as a JSON object, which then owns `measured`. */
+/* Measures the link of two devices of a host: its latency by an exchange, its bandwidth by messages
+ * in one direction, by the difference between a small tensor and one of MOST_BYTES at most. Returns
+ * the link as a JSON object, which then owns `measured`. */
 static json_t *measure_link(const int *devices, json_t *measured) {
-    double shortest, latency = bytes_seconds(verbs[SEND_RECEIVE].text, devices, 2, 1);
-    return json_pack("{s:f,s:f,s:o}", "latency", latency, "bandwidth",
-                     bytes_rate(verbs[SEND].text, devices, 2, &shortest), "measured", measured);
+    double latency = bytes_seconds(SEND_RECEIVE_TEXT, devices, 2, 1), longest;
+    double shortest = bytes_seconds(SEND_TEXT, devices, 2, 1);
+    int64_t bytes = MOST_BYTES / 64;
+    while ((longest = bytes_seconds(SEND_TEXT, devices, 2, bytes)) < LONG_RUN && bytes < MOST_BYTES)
+        bytes *= 2;
+    double net = longest > 2 * shortest ? longest - shortest : longest;
+    return json_pack("{s:f,s:f,s:o}", "latency", latency, "bandwidth", (double)bytes / net,
+                     "measured", measured);
 }
 
 /* Measures the link within a host, on 2, 3, 4, 8, ... and all ranks, by one group, and by all
@@ -356,166 +337,12 @@ static json_t *measure_local(const Hosts *hosts, int host, const Cluster *machin
     return measure_link(ranks, measured);
 }
 
-/* Measures the link between the first ranks of two hosts. */
-static json_t *measure_pair(const Hosts *hosts, int a, int b, const Cluster *machine) {
-    int first[world_size()], second[world_size()];
-    host_ranks(hosts, a, first);
-    host_ranks(hosts, b, second);
-    int devices[] = {first[0], second[0]};
-    json_t *measured = json_array();
-    for (int v = SEND_RECEIVE; v <= SEND; v++)
-        add_verb(measured, v, &(Groups){devices, 2, 1, false}, machine);
-    json_t *link = measure_link(devices, measured);
-    json_object_set_new(link, "between",
-                        json_pack("[s,s]", hosts->name[first[0]], hosts->name[second[0]]));
-    return link;
-}
-
-/* Measures the local link on the host with most ranks, and the link of each pair of hosts. With one
- * host, `remote` is a copy of `local`. If no host has two ranks, `local` is a copy of `remote`. */
-static json_t *measure_links(const Hosts *hosts, const Cluster *machine) {
+/* Measures the local link on the host with most ranks; NULL: no host has two ranks. */
+static json_t *measure_widest(const Hosts *hosts, const Cluster *machine) {
     int ranks[world_size()], widest = 0;
-    json_t *pairs = json_array();
     for (int host = 0; host < hosts->count; host++)
         widest = host_ranks(hosts, host, ranks) > host_ranks(hosts, widest, ranks) ? host : widest;
-    json_t *local = measure_local(hosts, widest, machine), *remote = NULL;
-    for (int a = 0; a < hosts->count; a++)
-        for (int b = a + 1; b < hosts->count; b++)
-            json_array_append_new(pairs, measure_pair(hosts, a, b, machine));
-    remote = json_array_size(pairs) ? json_copy(json_array_get(pairs, 0)) : json_copy(local);
-    json_object_del(remote, "between");
-    return json_pack("{s:o,s:o,s:o}", "local", local ? local : json_copy(remote), "remote", remote,
-                     "pairs", pairs);
-}
-
-/* ---- uplinks ---- */
-
-/* Sending of the first ranks of some hosts, or of all ranks of one, to ranks of other hosts. */
-typedef struct Flows {
-    int count;    // of senders, and of receivers
-    int *devices; // the senders, then the receivers
-} Flows;
-
-/* Returns the bytes a second of all flows together, sent at once; backwards with `into`. */
-static double flows_rate(Arena *arena, const Flows *flows, bool into) {
-    int *devices = arena_array(arena, int, 2 * flows->count);
-    double shortest;
-    for (int i = 0; i < 2 * flows->count; i++)
-        devices[i] = flows->devices[into ? (i + flows->count) % (2 * flows->count) : i];
-    return bytes_rate(verbs[SEND].text, devices, 2 * flows->count, &shortest);
-}
-
-/* Returns the flows of the senders to ranks of hosts outside: to the first rank of each such host,
- * then to the second ranks, and so on, until no rank is left. */
-static Flows flows_out(Arena *arena, const Hosts *hosts, const int *senders, int count,
-                       const bool *inside) {
-    Flows flows = {0, arena_array(arena, int, 2 * count)};
-    int *receivers = arena_array(arena, int, count), *ranks = arena_array(arena, int, world_size());
-    bool any = true;
-    for (int place = 0; any && flows.count < count; place++) {
-        any = false;
-        for (int host = 0; host < hosts->count && flows.count < count; host++) {
-            if (inside[host] || place >= host_ranks(hosts, host, ranks)) continue;
-            receivers[flows.count++] = ranks[place];
-            any = true;
-        }
-    }
-    for (int i = 0; i < flows.count; i++) {
-        flows.devices[i] = senders[i];
-        flows.devices[flows.count + i] = receivers[i];
-    }
-    return flows;
-}
-
-/* Returns the sum of the rates of flows when each is alone. */
-static double rates_alone(Arena *arena, const Flows *flows, bool into) {
-    double sum = 0;
-    for (int i = 0; i < flows->count; i++) {
-        int pair[] = {flows->devices[i], flows->devices[flows->count + i]};
-        sum += flows_rate(arena, &(Flows){1, pair}, into);
-    }
-    return sum;
-}
-
-/* Flows that share nothing are as fast together as alone; noise makes them a little slower. */
-static const double SHARED = 0.8;
-
-/* Adds an uplink of hosts when their senders are slower together than alone, out or in. Returns
- * whether it did. `of` is the JSON of the hosts. */
-static bool add_uplink(Arena *arena, const Flows *flows, json_t *of, json_t *uplinks) {
-    double out = flows_rate(arena, flows, false), in = flows_rate(arena, flows, true);
-    bool shared = flows->count > 1 && (out < SHARED * rates_alone(arena, flows, false) ||
-                                       in < SHARED * rates_alone(arena, flows, true));
-    if (shared)
-        json_array_append_new(uplinks,
-                              json_pack("{s:O,s:f,s:f}", "of", of, "bandwidth", out, "in", in));
-    json_decref(of);
-    return shared;
-}
-
-/* Adds the cards of hosts of several ranks. */
-static void add_cards(Arena *arena, const Hosts *hosts, json_t *uplinks) {
-    int *ranks = arena_array(arena, int, world_size());
-    for (int host = 0; host < hosts->count; host++) {
-        bool *inside = arena_array(arena, bool, hosts->count);
-        inside[host] = true;
-        int count = host_ranks(hosts, host, ranks);
-        Flows flows = flows_out(arena, hosts, ranks, count, inside);
-        add_uplink(arena, &flows, json_string(hosts->name[ranks[0]]), uplinks);
-    }
-}
-
-/* Returns whether two hosts are slower together than alone when they send to two others. */
-static bool hosts_share(Arena *arena, const Hosts *hosts, const int *first, int a, int b) {
-    bool *inside = arena_array(arena, bool, hosts->count);
-    inside[a] = inside[b] = true;
-    Flows flows = flows_out(arena, hosts, (const int[]){first[a], first[b]}, 2, inside);
-    return hosts->of[flows.devices[2]] != hosts->of[flows.devices[3]] &&
-           flows_rate(arena, &flows, false) < SHARED * rates_alone(arena, &flows, false);
-}
-
-/* Adds the switches that several hosts share: sets of hosts, found by comparing each host with the
- * first host of each set. */
-static void add_switches(Arena *arena, const Hosts *hosts, json_t *uplinks) {
-    int *first = arena_array(arena, int, hosts->count),
-        *set = arena_array(arena, int, hosts->count),
-        *ranks = arena_array(arena, int, world_size());
-    for (int host = 0; host < hosts->count; host++) {
-        host_ranks(hosts, host, ranks);
-        first[host] = ranks[0];
-        set[host] = host;
-        for (int other = 0; other < host && set[host] == host && hosts->count > 3; other++)
-            if (set[other] == other && hosts_share(arena, hosts, first, other, host))
-                set[host] = other;
-    }
-    for (int head = 0; head < hosts->count; head++) {
-        bool *inside = arena_array(arena, bool, hosts->count);
-        json_t *names = json_array();
-        int count = 0, *senders = arena_array(arena, int, hosts->count);
-        for (int host = head; host < hosts->count; host++)
-            if (set[host] == head) {
-                senders[count++] = first[host];
-                inside[host] = true;
-                json_array_append_new(names, json_string(hosts->name[first[host]]));
-            }
-        Flows flows = flows_out(arena, hosts, senders, count, inside);
-        if (count > 1) add_uplink(arena, &flows, names, uplinks);
-        else json_decref(names);
-    }
-}
-
-/* Measures which cards and switches the ranks share; NULL: none. */
-static json_t *measure_uplinks(const Hosts *hosts) {
-    Arena *arena = arena_create();
-    json_t *uplinks = json_array();
-    if (hosts->count > 1) {
-        add_cards(arena, hosts, uplinks);
-        add_switches(arena, hosts, uplinks);
-    }
-    arena_destroy(arena);
-    if (json_array_size(uplinks)) return uplinks;
-    json_decref(uplinks);
-    return NULL;
+    return measure_local(hosts, widest, machine);
 }
 
 /* ---- the file ---- */
@@ -556,11 +383,26 @@ static json_t *json_class(const DeviceClass *class) {
                      "maxima", json_rates(class->combined[1]));
 }
 
-static json_t *measure_pass(Arena *arena, const Hosts *hosts) {
-    DeviceClass class = measure_class(arena);
-    const Cluster *machine = describe(arena, hosts, &class);
-    return json_pack("{s:{s:o},s:o,s:o}", "classes", "rank", json_class(&class), "devices",
-                     json_devices(hosts), "links", measure_links(hosts, machine));
+/* Measures the memory of ranks and the local link; describes the ranks in `machine`. */
+static json_t *measure_pass(Arena *arena, const Hosts *hosts, const Cluster **machine) {
+    DeviceClass *class = arena_new(arena, DeviceClass);
+    show_progress("memory of the ranks");
+    *class = measure_class(arena);
+    *machine = describe(arena, hosts, class);
+    show_progress("links within hosts");
+    json_t *local = measure_widest(hosts, *machine), *links = json_object();
+    if (local) json_object_set_new(links, "local", local);
+    return json_pack("{s:{s:o},s:o,s:o}", "classes", "rank", json_class(class), "devices",
+                     json_devices(hosts), "links", links);
+}
+
+/* Adds the links between hosts. With one host, `remote` is a copy of `local`; if no host has two
+ * ranks, `local` is a copy of `remote`. */
+static void add_remote(json_t *links, const Hosts *hosts, const Cluster *machine) {
+    if (hosts->count > 1) measure_hosts(links, hosts, machine);
+    json_t *local = json_object_get(links, "local"), *remote = json_object_get(links, "remote");
+    if (!remote) json_object_set_new(links, "remote", json_copy(local));
+    if (!local) json_object_set_new(links, "local", json_copy(remote));
 }
 
 static bool is_rate(const char *key) {
@@ -596,17 +438,18 @@ void measure_cluster(const char *path, double limit) {
     Hosts hosts = find_hosts(arena);
     double begin = common_clock(), before = begin;
     quiet_begin(arena, NULL);
-    json_t *cluster = measure_pass(arena, &hosts);
+    const Cluster *machine;
+    json_t *cluster = measure_pass(arena, &hosts, &machine);
+    if (hosts.count > 1) limit = fmin(limit, HOSTS_LIMIT);
     for (int pass = 1; pass < PASSES; pass++) {
         double now = common_clock();
         if (2 * now - before - begin > limit) break;
         before = now;
-        json_t *again = measure_pass(arena, &hosts);
+        json_t *again = measure_pass(arena, &hosts, &machine);
         keep_best(cluster, again, false);
         json_decref(again);
     }
-    json_t *uplinks = measure_uplinks(&hosts);
-    if (uplinks) json_object_set_new(json_object_get(cluster, "links"), "uplinks", uplinks);
+    add_remote(json_object_get(cluster, "links"), &hosts, machine);
     if (!world_rank()) write_file(cluster, path);
     json_decref(cluster);
     arena_destroy(arena);

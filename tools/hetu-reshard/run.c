@@ -13,6 +13,8 @@
 #include <string.h>
 
 void run_open(int *argc, char ***argv, int *rank, int *ranks) {
+    // Hosts may be containers that share processors, which ranks must not keep while they wait.
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     world_open(argc, argv, WORLD_PLAIN);
     *rank = world_rank();
     *ranks = world_size();

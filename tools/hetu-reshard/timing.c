@@ -23,6 +23,7 @@ int pin_rank(void) {
     int left = world_node_rank() % CPU_COUNT(&allowed), processor = 0;
     while (!CPU_ISSET(processor, &allowed) || left--) processor++;
     CPU_SET(processor, &own);
+    if (world_node_size() == 1) return processor;
     return sched_setaffinity(0, sizeof own, &own) ? -1 : processor;
 }
 
@@ -93,14 +94,14 @@ static double time_runs(Run *run, void *context, double budget) {
 
 typedef struct PlanRun {
     const ht_reshard *plan;
-    const void *const *from;
-    void *const *to;
-    void *scratch;
+    int count; // of tensors
+    void **from, **to, *scratch;
 } PlanRun;
 
 static void run_plan(void *context) {
     const PlanRun *run = context;
-    ht_reshard_run_all(run->plan, world_rank(), run->from, run->to, run->scratch);
+    ht_reshard_run_all(run->plan, world_rank(), (const void *const *)run->from, run->to,
+                       run->scratch);
 }
 
 /* Returns the bytes of this rank's piece of a case under a layout. */
@@ -116,28 +117,119 @@ static void *zeros(int64_t bytes) {
     return data;
 }
 
-double time_set(const Set *set, double budget) {
-    Arena *arena = arena_create();
-    const ht_reshard *plan = plan_lowered(arena, set->plan, set->label);
-    void **from = arena_array(arena, void *, set->count),
-         **to = arena_array(arena, void *, set->count);
+/* Allocates this rank's pieces of a set; run_destroy frees them. All ranks call it together. */
+static PlanRun run_create(Arena *arena, const Set *set) {
+    PlanRun run = {plan_lowered(arena, set->plan, set->label), set->count,
+                   arena_array(arena, void *, set->count), arena_array(arena, void *, set->count),
+                   NULL};
     for (int t = 0; t < set->count; t++) {
-        from[t] = zeros(piece_bytes(arena, set->cases[t], set->cases[t]->from));
-        to[t] = zeros(piece_bytes(arena, set->cases[t], set->cases[t]->to));
+        run.from[t] = zeros(piece_bytes(arena, set->cases[t], set->cases[t]->from));
+        run.to[t] = zeros(piece_bytes(arena, set->cases[t], set->cases[t]->to));
     }
-    PlanRun run = {plan, (const void *const *)from, to,
-                   zeros(ht_reshard_scratch(plan, world_rank()))};
+    run.scratch = zeros(ht_reshard_scratch(run.plan, world_rank()));
     if (channel_of_device()->prepare)
         channel_of_device()->prepare(
-            &(ChannelPlans){.count = 1, .plan = &plan, .queues = (const unsigned[]){0}});
-    double seconds = time_runs(run_plan, &run, budget);
-    for (int t = 0; t < set->count; t++) {
-        device_free(from[t]);
-        device_free(to[t]);
+            &(ChannelPlans){.count = 1, .plan = &run.plan, .queues = (const unsigned[]){0}});
+    return run;
+}
+
+static void run_destroy(const PlanRun *run) {
+    for (int t = 0; t < run->count; t++) {
+        device_free(run->from[t]);
+        device_free(run->to[t]);
     }
-    device_free(run.scratch);
+    device_free(run->scratch);
+}
+
+double time_set(const Set *set, double budget) {
+    Arena *arena = arena_create();
+    PlanRun run = run_create(arena, set);
+    double seconds = time_runs(run_plan, &run, budget);
+    run_destroy(&run);
     arena_destroy(arena);
     return seconds;
+}
+
+/* ---- streams ---- */
+
+/* The own stream of this rank while streams are timed; `number` -1: it has none. */
+typedef struct OwnStream {
+    int number;
+    PlanRun message, reply;
+} OwnStream;
+
+/* Runs a batch of each stream, behind a quarter as many runs: a link lets the first bytes pass
+ * faster, as many as it saved up while nothing was sent. Sets the seconds of each stream's batch.
+ * The receiver's reply ends a batch, since a sender is done before its bytes have arrived. */
+static void stream_batch(OwnStream *own, const Stream *streams, int count, bool together,
+                         double *seconds) {
+    double mine = 0, all[world_size()];
+    int runs = own->number < 0 ? 0 : streams[own->number].runs;
+    world_least(0);
+    for (int i = 0; i < (runs + 3) / 4; i++) run_plan(&own->message);
+    if (runs) run_plan(&own->reply);
+    if (together) world_least(0);
+    double begin = now();
+    for (int i = 0; i < runs; i++) run_plan(&own->message);
+    if (runs) run_plan(&own->reply);
+    mine = now() - begin;
+    world_gather(&mine, sizeof mine, all);
+    for (int i = 0; i < count; i++)
+        seconds[i] = fmax(all[streams[i].devices[0]], all[streams[i].devices[1]]);
+}
+
+/* Increases the runs of each stream until a batch takes `least` seconds. */
+static void choose_runs(OwnStream *own, Stream *streams, int count, double least) {
+    double seconds[count];
+    bool enough = false;
+    for (int i = 0; i < count; i++) streams[i].runs = 1;
+    while (!enough) {
+        enough = true;
+        stream_batch(own, streams, count, false, seconds);
+        for (int i = 0; i < count; i++) {
+            if (seconds[i] >= least || streams[i].runs == MOST_RUNS) continue;
+            double more = fmin(fmax(1.2 * least / seconds[i], 1.5), 16);
+            streams[i].runs = (int)fmin(ceil(streams[i].runs * more), MOST_RUNS);
+            enough = false;
+        }
+    }
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void time_streams(Stream *streams, int count, double least) {
+    enum { STREAM_BATCHES = 3 };
+    Arena *arena = arena_create();
+    OwnStream own = {.number = -1};
+    double seconds[count], all[count][STREAM_BATCHES];
+    for (int i = 0; i < count; i++) {
+        PlanRun message = run_create(arena, &streams[i].set),
+                reply = run_create(arena, &streams[i].reply);
+        bool mine = world_rank() == streams[i].devices[0] || world_rank() == streams[i].devices[1];
+        if (mine) own = (OwnStream){i, message, reply};
+        else {
+            run_destroy(&message);
+            run_destroy(&reply);
+        }
+    }
+    if (least > 0) choose_runs(&own, streams, count, least);
+    for (int b = 0; b < STREAM_BATCHES; b++) {
+        stream_batch(&own, streams, count, least <= 0, seconds);
+        for (int i = 0; i < count; i++) all[i][b] = seconds[i] / streams[i].runs;
+    }
+    for (int i = 0; i < count; i++) {
+        qsort(all[i], STREAM_BATCHES, sizeof **all, by_value);
+        streams[i].seconds = all[i][STREAM_BATCHES / 2];
+        streams[i].shortest = all[i][0];
+    }
+    if (own.number >= 0) {
+        run_destroy(&own.message);
+        run_destroy(&own.reply);
+    }
+    arena_destroy(arena);
 }
 
 /* ---- copies ---- */

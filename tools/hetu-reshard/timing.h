@@ -5,14 +5,29 @@
 #include "case.h"
 
 /* Binds this rank to one processor, round-robin over the ranks of a host; returns the processor's
- * number, or -1 when the system refuses. Ranks that are not bound may share a processor in one run
- * and not in the next, which changes times by a factor of 2. */
+ * number, or -1 when the system refuses. Does not bind the only rank of a host. Ranks that are not
+ * bound may share a processor in one run and not in the next, which changes times by a factor of
+ * 2. */
 int pin_rank(void);
 
 /* Returns the seconds of a conversion of cases until the last device is done. Takes the minimum
  * over batches of runs, for about `budget` seconds in all. All ranks call it together and get the
  * same value. */
 double time_set(const Set *set, double budget);
+
+/* A message that two devices repeat. */
+typedef struct Stream {
+    Set set, reply; // the message, and a short one from its receiver back
+    int devices[2];
+    int runs;                 // messages of a batch
+    double seconds, shortest; // of a message: in the median batch, and in the shortest
+} Stream;
+
+/* Sets the seconds of each stream; the streams, which have no device in common, run side by side.
+ * Chooses runs so that each stream's batch takes `least` seconds by itself. `least` 0: keeps the
+ * runs, and begins all streams at the same time. The median of three batches counts. All ranks call
+ * it together and get the same values. */
+void time_streams(Stream *streams, int count, double least);
 
 /* Returns the seconds of a strided copy on all ranks at once. `bytes` counts reads and writes; rows
  * have `row` bytes and begin `apart` bytes after each other. */

@@ -144,6 +144,15 @@ static double part_end(const PipelineGroup *group, Phase phase, int visit) {
     return end;
 }
 
+/* Returns when a stage has run an operator for the last micro-batch of its group. */
+static double op_end(const PipelineGroup *group, const TimelineRow *lane, const Module *module,
+                     const Op *op) {
+    Phase phase = op_phase(module, op);
+    double end = part_end(group, phase, op->visit);
+    if (end <= group->begin || !lane->behind) return end;
+    return end - lane->behind[op->index] * lane_time(group, lane, phase, op->visit);
+}
+
 /* Returns the time when the result of an operator is complete on all stages that run it. Earlier
  * gradient reductions on these stages have ended by then (`busy`, by group and stage). */
 static double made_at(const Simulation *simulation, const Op *maker, double *const *busy) {
@@ -151,9 +160,9 @@ static double made_at(const Simulation *simulation, const Op *maker, double *con
     for (int g = 0; g < simulation->groups.count; g++)
         for (int s = 0; s < simulation->groups.at[g].graph.stage_count; s++)
             if (op_on_lane(simulation, maker, g, s))
-                begin = fmax(begin, fmax(busy[g][s], part_end(&simulation->groups.at[g],
-                                                              op_phase(simulation->module, maker),
-                                                              maker->visit)));
+                begin = fmax(begin, fmax(busy[g][s], op_end(&simulation->groups.at[g],
+                                                            &simulation->groups.at[g].lanes[s],
+                                                            simulation->module, maker)));
     return begin;
 }
 
@@ -179,11 +188,24 @@ static Makers makers(Arena *arena, const Module *module, const AsyncCollective *
     return made;
 }
 
+/* Finds the share of each phase behind its operators, on the first device of each stage. */
+static void set_behind(Simulation *simulation) {
+    ir_number(simulation->module);
+    for (int g = 0; g < simulation->groups.count; g++) {
+        PipelineGroup *group = &simulation->groups.at[g];
+        for (int s = 0; s < group->graph.stage_count; s++)
+            group->lanes[s].behind =
+                times_behind(&simulation->times, group->lanes[s].devices[0],
+                             group->body < 0 ? STAGE_ALL : group->first_stage + s, &group->graph);
+    }
+}
+
 static void let_fly(Arena *arena, Simulation *simulation) {
     double **busy = arena_array(arena, double *, simulation->groups.count);
     for (int g = 0; g < simulation->groups.count; g++)
         busy[g] = arena_array(arena, double, simulation->groups.at[g].graph.stage_count);
     AsyncCollectives collectives = module_async_collectives(arena, simulation->module);
+    if (collectives.count) set_behind(simulation);
     for (int f = 0; f < collectives.count; f++) {
         SimulatedMessage collective = {collectives.at[f].op, {0, 0}};
         Makers made = makers(arena, simulation->module, &collectives.at[f]);

@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""The report's step with gradient reductions beside the backward pass:  gradients.py HETUCC HETU_SIMULATE MODEL.c FOLDER
+
+Six layers, data parallel over two hosts of one device each. A device takes f for a layer's product, so 6 f forward and 11 f backward (the first layer needs no gradient of its
+input); a weight's gradient is summed in r seconds. Slow links carry one sum after another from the time when the last layer's gradient is there, f into the backward pass; fast
+ones leave the first layer's sum behind it: a step takes the larger of 17 f + r and 7 f + 6 r. hetu-simulate takes as long.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+
+HETUCC, SIMULATE, MODEL, FOLDER = sys.argv[1], sys.argv[2], sys.argv[3], pathlib.Path(sys.argv[4])
+LAYERS, ROWS, WIDTH, RATE = 6, 64, 256, 1e9
+PRODUCT = 2 * (ROWS / 2) * WIDTH * WIDTH / RATE
+STRATEGY = FOLDER / "dp2.strategy"
+STRATEGY.write_text("strategy dp2\nsplit batch:dp\nstage devices(0-1) mesh(dp:2)\nend strategy\n")
+
+for sums in 8, 2, 0.5, 0.125:  # seconds of a sum as a multiple of a product
+    link = {"latency": 1e-18, "bandwidth": 4 * WIDTH * WIDTH / (sums * PRODUCT)}
+    cluster = FOLDER / "cluster.json"
+    cluster.write_text(json.dumps({"classes": {"a": {"arithmetic": 1e30, "products": {"f32": [[1, RATE]]}}}, "devices": [{"class": "a", "host": host} for host in "ab"],
+                                   "links": {"local": link, "remote": link}}))
+    options = [f"--strategy={STRATEGY}", f"--cluster={cluster}", MODEL]
+    subprocess.run([HETUCC, *options, f"--report={FOLDER / 'report.json'}", "--emit=c", "-o", FOLDER], check=True)
+    said = subprocess.run([SIMULATE, *options, "--json"], check=True, stdout=subprocess.PIPE).stdout
+    report = json.loads((FOLDER / "report.json").read_text())["models"][0]["length"] / PRODUCT
+    simulated = json.loads(said)["models"][0]["steps"][0] / PRODUCT
+    computing = LAYERS + 2 * LAYERS - 1
+    wanted = max(computing + sums, LAYERS + 1 + LAYERS * sums)
+    print(f"a sum takes {sums} products: report {report:.6f}, simulated {simulated:.6f}, wanted {wanted:g}")
+    assert abs(report - wanted) <= 1e-5 * wanted and abs(simulated - wanted) <= 1e-5 * wanted
+print("gradients: all right")
