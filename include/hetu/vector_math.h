@@ -78,7 +78,7 @@ static inline float ht_tanhf(float x)
     return x < 0 ? -y : x == 0 ? x : y;
 }
 
-/* Returns the error function: x + x * p(x^2) for small x, else 1 - exp(q(x)), where q is log(erfc). */
+/* Returns the error function: x + x * p(x^2) for small x, else 1 - exp(q(x)); q fits log(erfc). */
 static inline float ht_erff(float x)
 {
     float a = x < 0 ? -x : x;
