@@ -11,8 +11,14 @@
     {"fmaxf", "ht_fmaxf"}, {"fminf", "ht_fminf"}, {"fmax", "ht_fmax"}, {"fmin", "ht_fmin"}
 
 /* <hetu/vector_math.h> has variants of some functions that vectorise. */
-static const char *const CPU_FUNCTIONS[][2] = {
-    {"expf", "ht_expf"}, {"tanhf", "ht_tanhf"}, EXTREMES, {NULL, NULL}};
+static const char *const CPU_FUNCTIONS[][2] = {{"expf", "ht_expf"},
+                                               {"expm1f", "ht_expm1f"},
+                                               {"logf", "ht_logf"},
+                                               {"log1pf", "ht_log1pf"},
+                                               {"tanhf", "ht_tanhf"},
+                                               {"erff", "ht_erff"},
+                                               EXTREMES,
+                                               {NULL, NULL}};
 
 static const char CPU_WORDS[] = "r at where sum part c end call result operand attr axes s";
 

@@ -33,9 +33,9 @@ typedef struct ht_window {
     int64_t size, stride, padding, dilation;
 } ht_window;
 
-/* Replaces dimension `dim` by two dimensions, (position within a window, window), as PyTorch's
- * unfold; padding has `value`. Size 3, stride 1 and padding 0 turn (8) into (3, 6). */
-static inline ht_tensor ht_windows(ht_tensor x, int dim, ht_window w, double value)
+/* Replaces dimension `dim` by the number of its windows; the position within a window becomes
+ * dimension `place`, at most `dim`. Padding has `value`. */
+static inline ht_tensor ht_windows_at(ht_tensor x, int dim, int place, ht_window w, double value)
 {
     enum { MOST = 256 };
     ht_tensor parts[MOST];
@@ -51,7 +51,14 @@ static inline ht_tensor ht_windows(ht_tensor x, int dim, ht_window w, double val
     ht_tensor padded = ht_pad(x, pads, value);
     for (int k = 0; k < w.size; k++)
         parts[k] = ht_strided(padded, dim, k * w.dilation, w.stride, count);
-    return ht_stack((ht_tensors){(int)w.size, parts}, dim);
+    return w.size == 1 ? ht_unsqueeze(parts[0], place) : ht_stack((ht_tensors){(int)w.size, parts}, place);
+}
+
+/* Replaces dimension `dim` by two dimensions, (position within a window, window), as PyTorch's
+ * unfold; padding has `value`. Size 3, stride 1 and padding 0 turn (8) into (3, 6). */
+static inline ht_tensor ht_windows(ht_tensor x, int dim, ht_window w, double value)
+{
+    return ht_windows_at(x, dim, dim, w, value);
 }
 
 /* ---- convolutions ---- */
@@ -72,18 +79,22 @@ static inline ht_window ht_window_of(int64_t size, const int *stride, const int 
 }
 
 /* Convolves x (batch, inputs, h, w) with w (outputs, inputs / groups, h, w), without flipping w,
- * and adds bias (outputs), which may be HT_NONE. */
+ * and adds bias (outputs), which may be HT_NONE.
+ *
+ * Windows are (batch, inputs, p, q, h, w), with positions p, q inside a window: the product sums
+ * over inputs, p and q as one dimension, and h, w are one dimension of its result. Windows along
+ * the width come first, because they copy short rows: (batch, inputs, q, height, w). */
 static inline ht_tensor ht_conv2d_with(ht_tensor x, ht_tensor w, ht_tensor bias, ht_conv_options o)
 {
     int64_t groups = o.groups, inputs = ht_extent(w, 1), outputs = ht_extent(w, 0);
     assert(ht_rank(x) == 4 && ht_rank(w) == 4 && "ht_conv2d takes images and kernels of four dimensions");
     assert(groups > 0 && outputs % groups == 0 && ht_extent(x, 1) == inputs * groups && "channels are those of the kernel, in groups");
-    ht_tensor rows = ht_windows(x, 2, ht_window_of(ht_extent(w, 2), o.stride, o.padding, o.dilation, 0), 0);
-    ht_tensor all = ht_windows(rows, 4, ht_window_of(ht_extent(w, 3), o.stride, o.padding, o.dilation, 1), 0);
+    ht_tensor columns = ht_windows_at(x, 3, 2, ht_window_of(ht_extent(w, 3), o.stride, o.padding, o.dilation, 1), 0);
+    ht_tensor all = ht_windows_at(columns, 3, 2, ht_window_of(ht_extent(w, 2), o.stride, o.padding, o.dilation, 0), 0);
     ht_dims in = ht_dims_of(all), of = ht_dims_of(w);
     ht_tensor grouped = ht_reshape(all, ht_shape(in.extent[0], groups, inputs, in.extent[2], in.extent[3], in.extent[4], in.extent[5]));
     ht_tensor kernel = ht_reshape(w, ht_shape(groups, outputs / groups, inputs, of.extent[2], of.extent[3]));
-    ht_tensor y = ht_reshape(ht_correlate_at(grouped, kernel), ht_shape(in.extent[0], outputs, in.extent[3], in.extent[5]));
+    ht_tensor y = ht_reshape(ht_correlate_at(grouped, kernel), ht_shape(in.extent[0], outputs, in.extent[4], in.extent[5]));
     return ht_present(bias) ? ht_add(y, ht_reshape(bias, ht_shape(outputs, 1, 1))) : y;
 }
 

@@ -860,7 +860,7 @@ ht_tensor ht_contract_at(ht_tensor x, ht_tensor w, int batch, int inner);
 
 /* Convolves windows. g: groups; i, o: input and output channels of a group; p, q: positions in a
  * window; h, w: indices of windows. */
-#pragma hspmd op y[b, g, o, h, w] = x[b, g, i, p, h, q, w] * z[g, o, i, p, q]
+#pragma hspmd op y[b, g, o, h, w] = x[b, g, i, p, q, h, w] * z[g, o, i, p, q]
 ht_tensor ht_correlate_at(ht_tensor x, ht_tensor z);
 
 /* Resamples dimension dim: each row of w gives one element of the result. */

@@ -8,6 +8,7 @@
  * in the order of the indices. */
 #include "operators.h"
 
+#include "emit/backend.h"
 #include "rule/expr.h"
 #include "rule/gradient.h"
 
@@ -110,17 +111,15 @@ static void write_access(Text *out, const Expr *leaf, const Loops *loops) {
     if (absent) text_print(out, " : %s)", access->absent->spelling);
 }
 
-/* Writes a leaf (an ExprLeaf); maxima and minima keep NaN. */
+/* Writes a leaf (an ExprLeaf); functions of math.h have the names that emitted CPU kernels call. */
 static void write_leaf(Text *out, const Expr *leaf, void *context) {
     const Loops *loops = context;
-    bool extreme = leaf->spelling &&
-                   (!strncmp(leaf->spelling, "fmax", 4) || !strncmp(leaf->spelling, "fmin", 4));
     switch (leaf->kind) {
     case EXPR_ACCESS:
     case EXPR_RESULT: write_access(out, leaf, loops); break;
     case EXPR_ATTR: text_string(out, attr_name(loops->def, leaf->index)); break;
     case EXPR_SIZE: text_print(out, "n_%s", loops->rule->factors[leaf->index].name); break;
-    default: text_print(out, "%s%s", extreme ? "ht_" : "", leaf->spelling); break;
+    default: text_string(out, backend_function(backend_find("cpu"), leaf->spelling, false)); break;
     }
 }
 

@@ -528,6 +528,7 @@ void operators_write(Text *out, const Declarations *all) {
                      "\n"
                      "#include <hetu/rt.h>\n"
                      "\n"
+                     "#include <hetu/vector_math.h>\n"
                      "#include <math.h>\n\n");
     for (int i = 0; i < all->count; i++) {
         const OpDef *def = &all->at[i].def;
