@@ -1,4 +1,5 @@
-/* Measurements of collectives on a link, by which latency and bandwidth are corrected. */
+/* Measurements of collectives on a link, by which latency and bandwidth are corrected.
+ * tools/hetu-reshard/measure.c and measure_hosts.c make them. */
 #pragma once
 
 #include "cluster/cluster.h"

@@ -3,7 +3,7 @@
  *     source.h      finds the lines `#pragma hspmd` of a file
  *     clang/        makes a C tree (ctree.h) of a translation unit; no other part uses libclang
  *     pragma/       parses pragmas: macros, operands, layouts, operators (`op`)
- *     linkage.h     reads other sources for the functions that models call
+ *     linkage.c     reads other sources for the functions that models call
  *     strategies.h  chooses the program's strategies
  *     models.h      finds the models: the functions given to ht_train and ht_infer
  *     eval/         runs a model function on the tree; each operator call becomes an op

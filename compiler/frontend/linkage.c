@@ -1,5 +1,5 @@
-/* Finds the source that defines a function or variable that models need, and checks that the main
- * file can name it. */
+/* Joins the sources of a program: finds and reads the source that defines a function or variable
+ * that models need, and checks that the main file can name it. */
 
 #include "frontend/clang/clang.h"
 #include "frontend/eval/eval.h"

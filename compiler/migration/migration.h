@@ -4,10 +4,10 @@
  *
  * Parameters and optimizer states are converted in batches (`windows`). For each batch a device
  * allocates the new storage, all tensors of the batch move by one plan, and the device frees the
- * old storage. So a device needs little more memory than under the larger strategy. Each sender
- * sends a receiver one message a round. A tensor with equal layouts is in no batch: its storage is
- * kept. Elements that a device has are not sent to it. If several devices have an element, the
- * sender is chosen so that devices send even shares (reshard_plan_messages). */
+ * old storage. So a device needs little more memory than under the strategy that needs more. In
+ * each step of the plan (a round) a sender sends a receiver at most one message. A tensor with
+ * equal layouts is in no batch. Elements that a device has are not sent to it. If several devices
+ * have an element, devices send even shares (reshard_plan_messages). */
 #pragma once
 
 #include "ir/unit.h"

@@ -1,9 +1,9 @@
 /* Decides which gradients share an all-reduce or reduce-scatter, and how large buckets are.
- * ir/analysis/collective_order.h says when a bucket starts. No sum is divided by the number of
+ * ir/analysis/async_collectives.h says when a bucket starts. No sum is divided by the number of
  * ranks: a mean divides by the whole batch (microbatch/microbatch.c). */
 #include "passes/gradient_buckets.h"
 
-#include "ir/analysis/collective_order.h"
+#include "ir/analysis/async_collectives.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/regions.h"
 #include "reshard/plan.h"

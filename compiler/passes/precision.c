@@ -43,7 +43,7 @@ struct Copy {
 typedef enum Origin {
     ORIGIN_COMPUTED, // all other values
     ORIGIN_NUMBER,   // constants of the program
-    ORIGIN_INPUT,    // inputs, integer operands, and values computed from these and constants
+    ORIGIN_INPUT,    // inputs, and values computed from these, integers and constants alone
     ORIGIN_PARAM,    // a parameter itself
     ORIGIN_ASKED     // f32 that the model asks for, and values computed from it and constants
 } Origin;

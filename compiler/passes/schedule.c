@@ -4,8 +4,8 @@
  *     stage 0: F0 F1 B0 F2 B1 B2
  *     stage 1: F0 B0 F1 B1 F2 B2
  *
- * schedule/gpipe_1f1b_zero_bubble.c makes tables; ir/analysis/collective_order.h and prefetch.c
- * decide which collectives begin early.
+ * schedule/gpipe_1f1b_zero_bubble.c makes tables. To overlap communication with computation,
+ * ir/analysis/async_collectives.h, and prefetch.c for `zero 3`, decide where collectives begin.
  *
  * Requires: pass specialize, which orders operators by phase.
  *

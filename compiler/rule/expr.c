@@ -124,7 +124,7 @@ const Expr *expr_call(Arena *arena, const char *name, const Expr *const *args, i
     return expr;
 }
 
-/* ---- properties of expressions ---- */
+/* ---- comparing, replacing and evaluating ---- */
 
 bool expr_equal(const Expr *a, const Expr *b) {
     if (a == b) return true;

@@ -1,5 +1,5 @@
-/* Places layers, and operators named as layers, on stages and visits; orders visits by data.
- * passes/stage/assign_stages.c places operators outside of layers. */
+/* Places layers, and operators named as layers, on stages and visits (Megatron's model chunks of a
+ * virtual pipeline). passes/stage/assign_stages.c places operators outside of layers. */
 #include "strategy/parser.h"
 #include "strategy/layer_placement.h"
 

@@ -72,7 +72,7 @@ typedef struct Stage {
     Array(const char *) device_class; // by device: the class whose devices its number counts; NULL:
                                       // it is a device's number, as always after strategy_resolve
     Array(MeshAxis) mesh;             // empty: a single device
-    Position mesh_at;                 // position of the clause `mesh`, or of the clause `devices`
+    Position mesh_at;                 // position of the clause `mesh`; without it, of `stage`
     Array(LayerRange) layers;         // empty: all layers
     const char *recompute;            // NULL, "full", "selective"
     Position recompute_at;

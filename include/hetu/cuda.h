@@ -7,8 +7,8 @@
  *     }
  *     ht_launch(scale_device, ht_blocks(n, 256), 256, 0, y, x, n);
  *
- * All work of a rank goes to one stream in order, ht_compute_stream(); the runtime may capture it
- * into a graph.
+ * All kernels of operators go to one stream in order, ht_compute_stream(); the runtime may capture
+ * it into a graph. With HT_EMULATED, test/cuda/emulate runs kernels on the CPU.
  */
 #ifndef HETU_CUDA_H
 #define HETU_CUDA_H

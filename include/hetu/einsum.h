@@ -71,8 +71,8 @@ static inline ht_lettered ht_letters_product(ht_lettered a, ht_lettered b, const
 }
 
 /* Reads the letters of an operand or of the result into `to`. Returns the position of the comma or
- * the arrow, or the end. "..." becomes the `unnamed` characters before '0' + HT_MAX_RANK, so that
- * operands align at the last dimension of "...". */
+ * the arrow, or the end. "..." becomes one character for each of its `unnamed` dimensions, the
+ * last one '0' + HT_MAX_RANK - 1, so that operands align at the last dimension of "...". */
 static inline const char *ht_letters_read(char *to, const char *text, int unnamed)
 {
     int count = 0;

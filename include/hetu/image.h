@@ -120,19 +120,19 @@ typedef struct ht_image {
     bool clustered;                // whether hetucc knew the cluster (--cluster), so that sums run inside each host first
 } ht_image;
 
-/* A batch: parameters and states that one conversion moves in a switch of strategies. `from` and
+/* A window: a batch of parameters and states that one conversion moves in a switch. `from` and
  * `to` are their slots (rt.h) under the old and the new strategy. */
 typedef struct ht_migration_window {
     const ht_reshard *plan;
     const int *from, *to; // by tensor
 } ht_migration_window;
 
-/* Migration of a program from one strategy to another, batch by batch. Tensors in no batch have the
+/* Migration of a program from one strategy to another, window by window. Tensors in no window have the
  * same layout under both strategies. */
 typedef struct ht_migration {
     const ht_image *from, *to;
     int window_count;
-    const ht_migration_window *window; // the batches
+    const ht_migration_window *window;
 } ht_migration;
 
 typedef struct ht_migrations {

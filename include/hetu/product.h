@@ -35,7 +35,7 @@ typedef struct ht_product_call {
     ht_dtype dtype;   // type of x and of w
     const void *bias; // NULL: absent; an axis of the bias is an axis of y
     ht_dtype bias_dtype;
-    float *sums;   // output, NULL: none; the sums of x (or w) over its axes that y lacks, with strides b; then `bias` is NULL
+    float *sums;   // output: sums of x (of w if `sums_of_w`) over its axes that y lacks; NULL: none. ht_axis.b has its strides, and `bias` is NULL
     int sums_of_w; // whether `sums` are sums of w, not of x
     float scale;
     ht_epilogue epilogue;

@@ -137,7 +137,8 @@ void ht_narrow(void *to, const void *from, int64_t count);
 /* Runs a conversion between layouts. `scratch` has the bytes that the plan needs; NULL if none. */
 void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch, const char *where);
 
-/* Tells the observer (ht_worker.observer) that the next call of the current part has returned. */
+/* Tells the observer (ht_worker.observer) that the call which it expects next in the current part
+ * has returned. */
 void ht_observe_call(ht_worker *r);
 static inline void ht_did(ht_worker *r)
 {

@@ -7,7 +7,7 @@
 /* The tensor of one call. */
 typedef struct Squared {
     const float *g;
-    /* Number of elements; number of the first chunk; whether the address is 16-byte aligned. */
+    /* Elements; index of the first chunk, counted over all tensors; 1: address 16-byte aligned. */
     int64_t count, chunk, vector;
 } Squared;
 

@@ -5,7 +5,7 @@
  * - conversions on the exchange stream (cuda/streams.h): one communicator of all ranks, and one for
  *   each other group of the plans. All ranks make the calls in the order of the program.
  * - gradient buckets: one stream and separate communicators. All ranks begin buckets in the same
- *   order (compiler/ir/analysis/collective_order.h).
+ *   order (compiler/ir/analysis/async_collectives.h).
  * - messages between stages: a stream and separate communicators for each plan, since a message may
  *   begin at any time, and no message waits for a message of another plan.
  */

@@ -4,7 +4,7 @@
 
 enum {
     FORWARD_BLOCKS = 8,    // most blocks of the forward kernel for each multiprocessor
-    BACKWARD_THREADS = 768 // threads of the backward kernel for each multiprocessor
+    BACKWARD_THREADS = 768 // most threads of the backward kernel for each multiprocessor
 };
 
 /* Threads of the forward kernel for which the registers of a multiprocessor suffice. */

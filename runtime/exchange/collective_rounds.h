@@ -22,7 +22,7 @@ typedef struct Rounds {
     int members, mine;     // ranks of the group; index of this rank among them
     int64_t size;          // bytes of an element
     int64_t number;        // number of rounds begun
-    int64_t folded;        // elements received from every member for reduction
+    int64_t folded;        // elements that a round receives from each member to reduce; 0: none
     char *to, *parts;
 } Rounds;
 

@@ -93,8 +93,8 @@ static bool shares_cores(const Host *host) {
     return host->threads > 1 && (host->is_virtual || host->ranks * host->threads > host->cores);
 }
 
-/* Names OpenBLAS's kernels for an Intel processor by its instructions: an OpenBLAS older than the
- * processor takes kernels without AVX, which are far slower. Returns the choice in words. */
+/* Sets OPENBLAS_CORETYPE by an Intel processor's instruction sets: an OpenBLAS older than the
+ * processor takes kernels without AVX, which are far slower. Returns the choice for a message. */
 static const char *choose_kernels(void) {
     if (is_set("OPENBLAS_CORETYPE")) return "as the environment says";
 #if defined(__x86_64__)

@@ -340,8 +340,8 @@ static void write_product(const Loops *loops, const Value *value, const Expr *pr
 
 /* ---- functions ---- */
 
-/* Sets *values to the values that a function computes, in order: dx, the rule's body, or the values
- * of its equations. Returns their number. */
+/* Sets *values to what the function computes: dx (the gradient of loops->operand), the rule's body,
+ * or the values of its equations in order. Returns their number. */
 static int values_of(const Loops *loops, Arena *arena, Value **values) {
     const Rule *rule = loops->rule;
     int count = loops->operand >= 0 || rule->kind == RULE_BODY ? 1 : rule->equations.count;

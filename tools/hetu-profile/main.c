@@ -2,11 +2,12 @@
  *
  *     mpirun -n RANKS hetu-profile CLUSTER.json
  *
- * Step 1 measures the same as hetu-reshard --measure: memory, messages, and collectives by size and
- * group. Step 2 measures products, attention and memory-bound operators on all ranks at once. Step
- * 2 also measures a transformer layer (from stacks of two depths), and the slowdown when computing
- * and communication overlap. Step 3 fits rates to some samples, checks the rates on the other
- * samples, and prints the errors. Ranks have as many threads as in a program. */
+ * tep 1 measures memory, messages, and collectives by size and group, as hetu-reshard --measure
+ * does (measure.c; links of hosts: measure_hosts.c). Step 2 measures products, attention and
+ * memory-bound operators on all ranks at once. Step 2 also measures a transformer layer (from
+ * stacks of two depths), and the slowdown when computing and communication overlap. Step 3 fits
+ * rates to some samples, checks the rates on the other samples, and prints the errors. Ranks have
+ * as many threads as in a program. */
 #include "case.h"
 #include "computing.h"
 #include "measure.h"

@@ -22,7 +22,7 @@ typedef struct NoteWriter {
     Text call, calls, made, buffer, whose;
     Intern *known; // 1 + number of a call in `calls`, by content
     int known_count;
-    const char *last; // last text of `whose`
+    const char *last; // scope and layer in the last row of `whose`; NULL: no row yet
     Notes notes;
     int made_count;
 } NoteWriter;

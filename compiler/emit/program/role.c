@@ -7,7 +7,7 @@
 #include "emit/words.h"
 #include "hetu/rt.h"
 #include "ir/analysis/side_reduction.h"
-#include "ir/analysis/collective_order.h"
+#include "ir/analysis/async_collectives.h"
 #include "ir/analysis/subviews.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/regions.h"

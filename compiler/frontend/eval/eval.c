@@ -1,4 +1,5 @@
-/* Begins an evaluation, and reports its errors with the chain of calls. */
+/* Runs a model function at compile time (eval_model, by call.c and expr.c), which makes IR. Reports
+ * errors with the chain of calls. */
 #include "frontend/eval/eval.h"
 
 #include <uthash.h>

@@ -1,7 +1,7 @@
 /* Computes lifetimes of values. passes/memory/arena_packing.c computes offsets from them. */
 #include "ir/analysis/liveness.h"
 
-#include "ir/analysis/collective_order.h"
+#include "ir/analysis/async_collectives.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
 

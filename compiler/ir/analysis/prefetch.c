@@ -1,6 +1,6 @@
 /* Prefetch under `zero 3` (FSDP): finds where the all-gather of a layer's parameters begins, to
- * overlap with the preceding layer (collective_order.h). */
-#include "ir/analysis/collective_order.h"
+ * overlap with the preceding layer (async_collectives.h). */
+#include "ir/analysis/async_collectives.h"
 
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"

@@ -60,8 +60,8 @@ static bool any_after(const Loop *loop, const Op *op) {
     return false;
 }
 
-/* Returns whether contributions to sums pass through an operator: a view, or one whose
- * contributions are exactly a group of operands in which its rule is linear. */
+/* Returns whether an operator turns contributions into contributions: it is a view, or its
+ * contributions are exactly the operands of one linear group of its rule (rule_linear). */
 static bool passes_sum(const Op *op) {
     int group[64] = {0}, wanted = 0;
     if (op->def->rule->kind == RULE_VIEW) return true;

@@ -2,7 +2,7 @@
  * overlap are in planner/simulate alone. */
 #include "planner/report/simulation.h"
 
-#include "ir/analysis/collective_order.h"
+#include "ir/analysis/async_collectives.h"
 #include "ir/programs/device_programs.h"
 
 #include <math.h>

@@ -136,7 +136,7 @@ static void weights_of(const double *rate, int count, int *weight) {
     }
 }
 
-/* One stage of all members, in which each class has a weight along dp or tp. */
+/* One stage on all devices of mixer->members; each class has a weight along dp or tp. */
 typedef struct Weighted {
     bool along_data;
     int data, tensor, zero;

@@ -119,7 +119,8 @@ const Script *script_of(Scripts *scripts, int run, Phase phase, int visit) {
     return *slot;
 }
 
-/* Adds a conversion: once if all devices run it, else for each simulated pipeline of the stage. */
+/* Adds a conversion: once if all devices run it, else for each pipeline of the stage's template
+ * that is simulated (Symmetry.stands). */
 static void add_everywhere(Scripts *scripts, Script *script, const Op *op) {
     const Module *module = scripts->fold->module;
     if (op->stage == STAGE_ALL) add_conversion(scripts, script, op, -1);

@@ -2,7 +2,7 @@
 #include "planner/simulate/step.h"
 
 #include "planner/simulate/transfers.h"
-#include "ir/analysis/collective_order.h"
+#include "ir/analysis/async_collectives.h"
 #include "ir/programs/device_programs.h"
 #include "schedule/wait.h"
 #include "planner/simulate/script.h"

@@ -18,7 +18,7 @@ struct TransferTable {
     ActorTransfers *folded;        // between actors
 };
 
-/* ---- hashes; their sums do not depend on an order ---- */
+/* ---- hashes: mixed() where the order matters, a sum where it does not ---- */
 
 static uint64_t mixed(uint64_t a, uint64_t b) {
     uint64_t x =

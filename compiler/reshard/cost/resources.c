@@ -235,9 +235,9 @@ static bool find_exchanging(const Link *link, Exchanging *found) {
     return found->turn_both && found->turn_send && found->both && found->send;
 }
 
-/* Returns the measured seconds of messages of `bytes` if devices touch `touched` bytes in all. The
- * slower of two rates counts: of one message, which has its own start, and of all touched bytes,
- * which may exceed the caches. */
+/* Returns the seconds of a message of `bytes`, as measured, while all devices touch `touched` bytes.
+ * The slower of two rates counts: that of such a message, and that of messages so large that the
+ * measured ranks touch `touched` bytes, which may exceed the caches. */
 static double message_seconds(const Link *link, const Measured *measured, double bytes,
                               double touched) {
     double whole = fmax(touched / (measured->one_way ? 2 : 2 * measured->ranks), bytes);

@@ -1,4 +1,4 @@
-/* The images in this executable, in the order of their registration, equal on all ranks. */
+/* The registered images, those of arrivals (ht_prepare) last; in the same order on all ranks. */
 #pragma once
 
 #include <hetu/rt.h>

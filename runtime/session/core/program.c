@@ -66,7 +66,7 @@ static void open_pipeline(Program *program) {
         worker->position++;
 }
 
-/* Returns, by conversion plan, a bit mask of the queues (1 << HT_QUEUE_*) that use it (free). */
+/* Returns, by plan, a bit mask of the queues (1 << HT_QUEUE_*) that use it; free() the array. */
 static unsigned *queues_of(const ht_image *image) {
     unsigned *queues = memory_array(image->plan_count, sizeof *queues);
     for (int p = 0; p < image->plan_count; p++)

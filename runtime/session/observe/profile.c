@@ -1,4 +1,4 @@
-/* HETU_PROFILE: prints seconds and rates by operator, layer and stream. */
+/* HETU_PROFILE: prints seconds, operations/s, bytes/s by operator and layer; shares by stream. */
 #include "session/observe/observers.h"
 
 #include "base/memory.h"

@@ -30,7 +30,7 @@ static void begin_waiting(ht_session *session) {
     free(plan);
 }
 
-/* On rank 0: the failed checkpoints since the last one that was written. */
+/* On rank 0: checkpoints that failed or gave way to newer ones, since the last written one. */
 static struct {
     int count;
     int64_t first, last;

@@ -1,4 +1,4 @@
-/* The threads of a block as fibers, and what they do together. */
+/* CUDA emulated on a CPU: the threads of a block as fibers, and what they do together. */
 #include "inside.h"
 
 #include <string>

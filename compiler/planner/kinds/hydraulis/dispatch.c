@@ -252,7 +252,8 @@ static void change_numbers(Dispatch *dispatch, Run run, int change) {
     for (int p = run.first; p <= run.last; p++) dispatch->microbatches[p] += change;
 }
 
-/* Keeps changed numbers when the step gets shorter. Returns false when they must be restored. */
+/* Returns whether the step is shorter with the changed numbers of micro-batches, and if so stores
+ * its time in *dispatch. */
 static bool is_shorter(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     double time = time_of(dispatcher, dispatch, batch, dispatch->time * (1 - 1e-9));
     if (time >= dispatch->time) return false;

@@ -1,6 +1,6 @@
 /* Lists async collectives in the order in which all devices begin them. op_is_async (phases.c) says
  * which conversions are async. Conversions inside a phase (tensor parallelism) are not. */
-#include "ir/analysis/collective_order.h"
+#include "ir/analysis/async_collectives.h"
 
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
