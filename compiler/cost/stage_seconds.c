@@ -104,8 +104,8 @@ double *times_behind(Times *times, int device, int stage, const StageGraph *grap
         sums[entry_of(module, graph, op)] += op_time(times, op, device);
     }
     for (int i = 0; i < count; i++) {
-        double whole = sums[entry_of(module, graph, module->ops.at[i])];
-        behind[i] = whole > 0 ? behind[i] / whole : 0;
+        const Op *op = module->ops.at[i];
+        if (behind[i] > 0) behind[i] /= sums[entry_of(module, graph, op)];
     }
     return behind;
 }

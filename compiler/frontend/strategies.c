@@ -186,14 +186,15 @@ static bool read_text(Chooser *chooser, const char *file, const char *text, Stra
                           base_name(chooser->arena, file), list);
 }
 
-/* Reads a strategy file and returns the strategy that the word names; NULL after an error. */
 /* Returns whether a line is `#include "..."` or `#include <...>`; elsewhere, # begins a comment. */
 static bool is_include(const char *line) {
     if (*line++ != '#') return false;
     line += strspn(line, " \t");
     if (strncmp(line, "include", 7)) return false;
     line += 7 + strspn(line + 7, " \t");
-    return *line == '<' || *line == '"';
+    if (*line != '<' && *line != '"') return false;
+    size_t name = 1 + strcspn(line + 1, ">\"\n");
+    return line[name] == (*line == '<' ? '>' : '"') && strchr("\r\n", line[name + 1]);
 }
 
 /* Returns whether a file is a C source, by its name or by an `#include`. */
@@ -218,6 +219,7 @@ static Source *read_strategies(Chooser *chooser, const char *file) {
     return NULL;
 }
 
+/* Reads a strategy file and returns the strategy that the word names; NULL after an error. */
 static Strategy *read_file(Chooser *chooser, const char *file) {
     Source *source = read_strategies(chooser, file);
     StrategyList list = {0};
@@ -579,13 +581,22 @@ static void add_pragma_names(const CUnit *unit, NameList *list) {
     }
 }
 
+/* Returns whether a name of a dimension looks misspelt: it has more than three letters and is close
+ * to a name of the model that the strategy does not split as well. */
+static bool is_misspelt(const Strategy *strategy, const char *dim, const NameList *names) {
+    const char *meant = strlen(dim) > 3 ? diag_closest(dim, names->at, names->count) : NULL;
+    for (int i = 0; meant && i < strategy->splits.count; i++)
+        if (!strcmp(strategy->splits.at[i].dim, meant)) return false;
+    return meant;
+}
+
 /* Reports splits of dimensions that the model lacks: errors in the source and, if the name looks
  * misspelt, in files. Else a file's strategy may serve several models: a warning. */
 static void check_splits(CUnit *unit, const ChosenStrategy *chosen, const NameList *names) {
     for (int i = 0; i < chosen->strategy->splits.count; i++) {
         const SplitRule *split = &chosen->strategy->splits.at[i];
         if (text_find(names->at, names->count, split->dim) >= 0) continue;
-        bool misspelt = diag_closest(split->dim, names->at, names->count);
+        bool misspelt = is_misspelt(chosen->strategy, split->dim, names);
         (chosen->shared && !misspelt ? diag_warning : diag_error)(
             unit->diag, split->at, "the dimension \"%s\" is named nowhere in the model",
             split->dim);

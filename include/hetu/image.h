@@ -127,8 +127,8 @@ typedef struct ht_migration_window {
     const int *from, *to; // by tensor
 } ht_migration_window;
 
-/* Migration of a program from one strategy to another, window by window. Tensors in no window have the
- * same layout under both strategies. */
+/* Migration of a program from one strategy to another, window by window. Tensors in no window
+ * have the same layout under both strategies. */
 typedef struct ht_migration {
     const ht_image *from, *to;
     int window_count;

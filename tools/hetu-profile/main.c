@@ -2,7 +2,7 @@
  *
  *     mpirun -n RANKS hetu-profile CLUSTER.json
  *
- * tep 1 measures memory, messages, and collectives by size and group, as hetu-reshard --measure
+ * Step 1 measures memory, messages, and collectives by size and group, as hetu-reshard --measure
  * does (measure.c; links of hosts: measure_hosts.c). Step 2 measures products, attention and
  * memory-bound operators on all ranks at once. Step 2 also measures a transformer layer (from
  * stacks of two depths), and the slowdown when computing and communication overlap. Step 3 fits

@@ -235,7 +235,7 @@ static bool find_exchanging(const Link *link, Exchanging *found) {
     return found->turn_both && found->turn_send && found->both && found->send;
 }
 
-/* Returns the seconds of a message of `bytes`, as measured, while all devices touch `touched` bytes.
+/* Returns the seconds of a message of `bytes`, as measured, while devices touch `touched` bytes.
  * The slower of two rates counts: that of such a message, and that of messages so large that the
  * measured ranks touch `touched` bytes, which may exceed the caches. */
 static double message_seconds(const Link *link, const Measured *measured, double bytes,

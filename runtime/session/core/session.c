@@ -46,6 +46,8 @@ void session_close(ht_session *closed) {
     ending_close(closed);
     safetensors_free(&closed->loaded);
     free(closed->handles);
+    free(closed->owned);
+    closed->owned = NULL;
     closed->handles = NULL;
     closed->handle_count = 0;
     for (int p = 0; p < closed->program_count; p++) program_destroy(closed->programs[p]);
@@ -330,8 +332,10 @@ void ht_fetch_with(ht_program *program, const char *name, void *to, int64_t room
     session_check_open(program->session);
     Named named = find_named(program, name);
     if (room >= 0 && bytes_of(program, &named) > room)
-        ht_fail("\"%s\" has %lld bytes, and is fetched to an array of %lld", named.name,
-                (long long)bytes_of(program, &named), (long long)room);
+        ht_fail(
+            "\"%s\" has %lld bytes, and is fetched to an array of %lld; give the whole array, or "
+            "a pointer such as &a[0][0]",
+            named.name, (long long)bytes_of(program, &named), (long long)room);
     if (program->eager) {
         eager->program_fetch(program->eager, &named, to);
         return;

@@ -32,6 +32,7 @@ struct ht_session {
     struct WritingPlan *waiting; // checkpoint to write next; NULL: none
     SafeFile loaded;             // header of the checkpoint loaded last
     int keep;                    // number of checkpoints to keep in a folder; 0: all
+    char *owned;                 // folder that ht_save found free of other models; NULL: none
     struct Copies *copies;       // in-memory checkpoints; NULL: none
     struct Dispatch *dispatch;   // rank 0: state of ht_dispatch; NULL: not used
     struct Balance *balance;     // rank 0: state of ht_balance; NULL: not used

@@ -111,10 +111,10 @@ static void refuse_foreign(const char *call, ht_session *open, const char *folde
 
 /* Checks a folder once: later checkpoints in it are this program's. */
 static void check_owner(ht_session *open, const char *folder) {
-    static char checked[PATH_ROOM];
-    if (!strcmp(checked, folder)) return;
+    if (open->owned && !strcmp(open->owned, folder)) return;
     refuse_foreign("ht_save", open, folder);
-    snprintf(checked, sizeof checked, "%s", folder);
+    free(open->owned);
+    open->owned = strdup(folder);
 }
 
 void ht_save_with(ht_session *open, const char *folder, const ht_noted *noted) {
@@ -267,6 +267,7 @@ static void check_folder(const char *folder) {
 int64_t ht_resume(ht_session *open, const char *folder) {
     int count;
     bool found = false;
+    int used = 0; // index of the checkpoint that is used; 0: the newest
     session_check_open(open);
     if (!folder || strlen(folder) > PATH_ROOM / 2)
         ht_fail("ht_resume was called with %s",
@@ -282,10 +283,11 @@ int64_t ht_resume(ht_session *open, const char *folder) {
             copy = -1;
         }
         found = found || take_checkpoint(open, folder, steps[i]);
+        used = i;
     }
     found = found || (copy >= 0 && take_copy(open, copy));
     free(steps);
-    if (!found && count) refuse_foreign("ht_resume", open, folder);
+    if (count && (!found || used)) refuse_foreign("ht_resume", open, folder);
     if (found) ending_resumed(open, folder);
     return found ? saved_steps(open) : 0;
 }

@@ -201,25 +201,24 @@ static bool is_held(const SavedTensors *list, const char *name) {
 static bool is_optimizer_state(const char *name) { return strchr(name, '%') != NULL; }
 
 const char *saved_tensors_foreign(const SavedTensors *list, const SafeFile *file) {
-    static char text[3 * NAME_ROOM];
+    static char text[4 * NAME_ROOM];
+    const char *lacks = NULL, *has = NULL;
     for (int i = 0; i < list->count; i++) {
         const SavedTensor *held = &list->at[i];
         const SafeTensor *there = safetensors_find(file, held->name);
-        if (is_optimizer_state(held->name) || (there && !strcmp(there->shape, held->shape)))
-            continue;
-        if (there)
-            snprintf(text, sizeof text, "\"%.*s\" is of shape (%s) there, and (%s) in this model",
-                     NAME_ROOM, held->name, there->shape, held->shape);
-        else snprintf(text, sizeof text, "it lacks \"%.*s\" of this model", NAME_ROOM, held->name);
+        if (is_optimizer_state(held->name)) continue;
+        if (!there) lacks = lacks ? lacks : held->name;
+        if (!there || !strcmp(there->shape, held->shape)) continue;
+        snprintf(text, sizeof text, "\"%.*s\" is of shape (%s) there, and (%s) in this model",
+                 NAME_ROOM, held->name, there->shape, held->shape);
         return text;
     }
-    for (int i = 0; i < file->count; i++)
-        if (!is_optimizer_state(file->at[i].name) && !is_held(list, file->at[i].name)) {
-            snprintf(text, sizeof text, "it has \"%.*s\", which this model lacks", NAME_ROOM,
-                     file->at[i].name);
-            return text;
-        }
-    return NULL;
+    for (int i = 0; i < file->count && !has; i++)
+        if (!is_optimizer_state(file->at[i].name) && !is_held(list, file->at[i].name))
+            has = file->at[i].name;
+    snprintf(text, sizeof text, "it has \"%.*s\", which this model lacks, and lacks \"%.*s\"",
+             NAME_ROOM, has ? has : "", NAME_ROOM, lacks ? lacks : "");
+    return has && lacks ? text : NULL;
 }
 
 /* Returns why the `number`th program that trains cannot resume from a file; NULL: it can. If

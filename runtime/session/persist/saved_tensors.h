@@ -37,9 +37,9 @@ const char *saved_tensors_wrong(const SavedTensors *list, const Stored *stored, 
 const char *saved_tensors_program_wrong(const ht_session *session, const SavedTensors *list,
                                         const SafeFile *file);
 
-/* Returns why a file is of another model than the session: it has other parameters, or parameters
- * of other shapes. NULL: its parameters are those of the session. Optimizer states may differ. The
- * text is valid until the next call. */
+/* Returns why a file is of another model than the session: a parameter has another shape, or each
+ * of the two has a parameter that the other lacks. Else returns NULL. Optimizer states may differ.
+ * The text is valid until the next call. */
 const char *saved_tensors_foreign(const SavedTensors *list, const SafeFile *file);
 
 /* Collects this rank's range of all tensors' bytes, which begins at byte `from` (writing_range with

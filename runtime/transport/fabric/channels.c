@@ -155,7 +155,7 @@ static void look_after_offers(const Lane *lane, int rank) {
 }
 
 static bool may_offer(const Lane *lane, int rank, const Message *message) {
-    return lane->line[rank].socket < 0 && message->transfer.bytes >= SINGLE_COPY_LEAST &&
+    return lane->line[rank].socket < 0 && queue_offers(message->transfer.bytes) &&
            queue_takes_offers(lane->queues, ground.node_rank[rank]);
 }
 

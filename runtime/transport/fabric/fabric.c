@@ -190,8 +190,7 @@ static void flows_run(Flow *flows, int count) {
 
 /* Returns whether an offer precedes a message; both ranks must answer alike. */
 static bool may_offer(const HostTransfer *transfer) {
-    return fabric.queues && fabric.node_rank[transfer->rank] >= 0 &&
-           transfer->bytes >= SINGLE_COPY_LEAST;
+    return fabric.queues && fabric.node_rank[transfer->rank] >= 0 && queue_offers(transfer->bytes);
 }
 
 static int add_flows(Flow *flows, const HostTransfer *transfers, int count, bool sends) {
@@ -256,6 +255,7 @@ static Queues *share_memory(void) {
     if (fabric_least(queues_connect(queues, files))) {
         queues_seal(queues);
     } else {
+        peer_memory_forbid();
         queues_close(queues);
         queues = NULL;
     }

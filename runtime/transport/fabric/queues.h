@@ -44,8 +44,12 @@ void queues_close(Queues *queues);
 size_t queue_put(Queues *queues, int to, const void *data, size_t bytes);
 size_t queue_get(Queues *queues, int from, void *data, size_t bytes);
 
-/* Single copies. A message pays from SINGLE_COPY_LEAST bytes on. */
-enum { SINGLE_COPY_LEAST = 1 << 16 };
+/* Sizes of messages that are offered: a copy pays from LEAST bytes on. Up to MOST bytes it takes
+ * less than a second, in which no rank reports progress to the watchdog. */
+enum { SINGLE_COPY_LEAST = 1 << 16, SINGLE_COPY_MOST = 1 << 30 };
+static inline bool queue_offers(size_t bytes) {
+    return bytes >= SINGLE_COPY_LEAST && bytes <= SINGLE_COPY_MOST;
+}
 typedef enum OfferState { OFFER_OPEN, OFFER_TAKEN, OFFER_REFUSED } OfferState;
 
 /* Returns whether a rank has refused no offer so far. */
