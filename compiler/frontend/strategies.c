@@ -582,12 +582,9 @@ static void add_pragma_names(const CUnit *unit, NameList *list) {
 }
 
 /* Returns whether a name of a dimension looks misspelt: it has more than three letters and is close
- * to a name of the model that the strategy does not split as well. */
-static bool is_misspelt(const Strategy *strategy, const char *dim, const NameList *names) {
-    const char *meant = strlen(dim) > 3 ? diag_closest(dim, names->at, names->count) : NULL;
-    for (int i = 0; meant && i < strategy->splits.count; i++)
-        if (!strcmp(strategy->splits.at[i].dim, meant)) return false;
-    return meant;
+ * to a name of the model. All short names are close to others. */
+static bool is_misspelt(const char *dim, const NameList *names) {
+    return strlen(dim) > 3 && diag_closest(dim, names->at, names->count);
 }
 
 /* Reports splits of dimensions that the model lacks: errors in the source and, if the name looks
@@ -596,7 +593,7 @@ static void check_splits(CUnit *unit, const ChosenStrategy *chosen, const NameLi
     for (int i = 0; i < chosen->strategy->splits.count; i++) {
         const SplitRule *split = &chosen->strategy->splits.at[i];
         if (text_find(names->at, names->count, split->dim) >= 0) continue;
-        bool misspelt = is_misspelt(chosen->strategy, split->dim, names);
+        bool misspelt = is_misspelt(split->dim, names);
         (chosen->shared && !misspelt ? diag_warning : diag_error)(
             unit->diag, split->at, "the dimension \"%s\" is named nowhere in the model",
             split->dim);

@@ -17,7 +17,7 @@ RUN: not %t.other %t.saves 2>&1 | FileCheck %s --check-prefix=NAMES --implicit-c
 RUN: cat %t.saves/* | cksum | cmp - %t.before
 SHAPE: ht_save was called with the folder {{.*}}.saves, which holds checkpoints of another model ({{.*}}step-00000002.safetensors: "w" is of shape (4, 3) there, and (5, 3) in this model); name another folder, or remove these checkpoints
 RESUME: ht_resume was called with the folder {{.*}}.saves, which holds checkpoints of another model ({{.*}}"w" is of shape (4, 3) there, and (5, 3) in this model)
-NAMES: ht_save was called with the folder {{.*}}.saves, which holds checkpoints of another model ({{.*}}it lacks "v" of this model)
+NAMES: ht_save was called with the folder {{.*}}.saves, which holds checkpoints of another model ({{.*}}it has "w", which this model lacks, and lacks "v")
 
 A name that is known at run time alone: the array is too small for that value.
 RUN: not %t - small 2>&1 | FileCheck %s --check-prefix=SMALL

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -92,8 +93,10 @@ const char *checkpoint_foreign(ht_session *session, const char *folder) {
     char path[PATH_ROOM];
     int64_t step = newest_step(folder);
     Stored stored;
+    struct stat about;
     if (step < 0) return NULL;
     writing_path(path, sizeof path, folder, step, "safetensors");
+    if (lstat(path, &about) || about.st_uid != geteuid()) return NULL;
     const char *wrong = NULL;
     if (!stored_open(&stored, path, NULL)) {
         SavedTensors list = saved_tensors_list(session);

@@ -25,7 +25,8 @@ const char *checkpoint_load(ht_session *session, const char *path, const char *m
                             const char *names);
 
 /* On rank 0: returns why a folder's newest valid checkpoint is of another model, with the name of
- * its file; NULL: it is of this model, or there is none. The text is valid until the next call. */
+ * its file; NULL: it is of this model or another user's, or there is none. The text is valid until
+ * the next call. */
 const char *checkpoint_foreign(ht_session *session, const char *folder);
 
 /* On rank 0: returns whether a waiting checkpoint can be written now. */
