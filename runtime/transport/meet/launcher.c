@@ -173,7 +173,7 @@ static void name_process(int process, char *name, int size) {
 
 void launch_guard(void) {
     static const char script[] =
-        "for i in 1 2 3 4 5 6 7 8; do sleep 1; kill -0 $1 || exit; done\n"
+        "i=80; while [ $i -gt 0 ]; do sleep 0.1; kill -0 $1 || exit; i=$((i - 1)); done\n"
         "[ \"$(cat /proc/$1/comm)\" = $2 ] || exit\n"
         "read -r children </proc/$1/task/$1/children\n"
         "kill -KILL $1 $children\n"; // children: ssh to the other hosts, ranks that hang
@@ -189,6 +189,7 @@ void launch_guard(void) {
     posix_spawnattr_setflags(&own, POSIX_SPAWN_SETSID); // mpirun kills the sessions of its ranks
     for (int file = 0; file <= STDERR_FILENO; file++)
         posix_spawn_file_actions_addopen(&files, file, "/dev/null", O_RDWR, 0);
+    posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
     posix_spawnp(&(pid_t){0}, "sh", &files, &own, words, environ);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&own);
