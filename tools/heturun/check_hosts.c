@@ -36,6 +36,7 @@ typedef enum Said {
     SAID_UNREADY,    // why the program cannot be started
     SAID_LIBHETU,    // hash of its libhetu
     SAID_LIBRARY,    // libraries that are not found
+    SAID_UNLISTED,   // why libraries cannot be listed
     SAID_FOLDER,     // what stands in the marker
     SAID_FOLDERLESS, // why it cannot be read
     SAID_LISTENS,    // port and addresses
@@ -43,15 +44,20 @@ typedef enum Said {
     SAIDS
 } Said;
 
-static const char *const said_words[SAIDS] = {"program", "unready",    "libhetu", "library",
-                                              "folder",  "folderless", "listens", "unreached"};
+static const char *const said_words[SAIDS] = {"program",    "unready",  "libhetu",
+                                              "library",    "unlisted", "folder",
+                                              "folderless", "listens",  "unreached"};
 
 /* A host of the file and what its probe has said. */
 typedef struct Probed {
     const char *host;
     int slots;
-    bool here, ready;
-    pid_t process;
+    bool here, begun, ready;    // begun: the probe has said the key
+    bool awaited;               // an answer is expected
+    const struct Probed *asked; // the host that this one is asked to reach; NULL: none
+    double since;               // when the clock was asked for
+    pid_t process;              // 0: it was not started, for the reason `error_number`
+    int error_number;
     int to, from, errors; // standard input, output and error of the probe
     double seconds;       // from its start until it was ready
     char buffer[LINE_ROOM];
@@ -82,14 +88,17 @@ static _Noreturn void become(const Check *check, const Probed *probed, const int
                              const int *out, pid_t parent) {
     char folder[LINE_ROOM] = "", own[] = "/proc/self/exe";
     const char *program = check->words ? check->words[0] : NULL;
-    char *words[] = {(char *)check->marker, (char *)probed->host, (char *)program, NULL};
-    char *here[] = {"heturun", "--probe", "--", folder, words[0], words[1], words[2], NULL};
+    char *words[] = {(char *)check->marker, (char *)check->key, (char *)probed->host,
+                     (char *)program, NULL};
+    char *here[] = {"heturun", "--probe", "--",     folder, words[0],
+                    words[1],  words[2],  words[3], NULL};
     signal(SIGPIPE, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || !getcwd(folder, sizeof folder)) _exit(CANNOT_START);
     dup2(in[0], STDIN_FILENO);
     dup2(out[1], STDOUT_FILENO);
     dup2(probed->errors, STDERR_FILENO);
+    remote_restore_files();
     char **far = remote_words(check->shell, probed->host, "--probe", words);
     if (probed->here) execv(own, here);
     else execvp(far[0], far);
@@ -97,42 +106,23 @@ static _Noreturn void become(const Check *check, const Probed *probed, const int
     _exit(CANNOT_START);
 }
 
+/* Starts the probe of a host; without files or processes left, the host has an error number. */
 static void start(const Check *check, Probed *probed) {
-    int in[2], out[2];
+    int in[2] = {-1, -1}, out[2] = {-1, -1};
+    pid_t parent = getpid(), process = -1;
     probed->errors = memfd_create("errors", MFD_CLOEXEC);
-    if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) || probed->errors < 0) abort();
-    pid_t parent = getpid();
     probed->seconds = now(CLOCK_MONOTONIC);
-    probed->process = fork();
-    if (!probed->process) become(check, probed, in, out, parent);
-    close(in[0]);
-    close(out[1]);
+    if (probed->errors >= 0 && !pipe2(in, O_CLOEXEC) && !pipe2(out, O_CLOEXEC)) process = fork();
+    if (!process) become(check, probed, in, out, parent);
+    if (process < 0) probed->error_number = errno;
+    if (in[0] >= 0) close(in[0]);
+    if (out[1] >= 0) close(out[1]);
     probed->to = in[1];
     probed->from = out[0];
-}
-
-/* Writes the next line of a probe to `line`. Returns false: it said none until `deadline`. */
-static bool next_line(Probed *probed, char *line, double deadline) {
-    for (;;) {
-        char *end = memchr(probed->buffer, '\n', probed->held);
-        if (end) {
-            size_t length = (size_t)(end - probed->buffer);
-            memcpy(line, probed->buffer, length);
-            line[length] = 0;
-            probed->held -= length + 1;
-            memmove(probed->buffer, end + 1, probed->held);
-            return true;
-        }
-        double left = deadline - now(CLOCK_MONOTONIC);
-        struct pollfd entry = {probed->from, POLLIN, 0};
-        if (left <= 0 || probed->held == sizeof probed->buffer ||
-            poll(&entry, 1, (int)(left * 1000) + 1) <= 0)
-            return false;
-        ssize_t got =
-            read(probed->from, probed->buffer + probed->held, sizeof probed->buffer - probed->held);
-        if (got <= 0) return false;
-        probed->held += (size_t)got;
-    }
+    if (process < 0) return;
+    fcntl(probed->to, F_SETFL, O_NONBLOCK);
+    probed->process = process;
+    probed->awaited = true;
 }
 
 /* Adds a word to a list of words. */
@@ -141,69 +131,138 @@ static void add_word(char *list, size_t room, const char *word) {
     snprintf(list + length, room - length, "%s%s", length ? ", " : "", word);
 }
 
-/* Notes what a line of a probe says. */
-static void note(Probed *probed, const char *line) {
+/* Notes what a line of a probe says. Lines before the key are those of login scripts. */
+static void note(const Check *check, Probed *probed, const char *line) {
     size_t head = strcspn(line, " ");
+    if (!probed->begun) {
+        probed->begun = !strcmp(line, check->key);
+        return;
+    }
     for (int i = 0; i < SAIDS && line[head]; i++)
         if (strlen(said_words[i]) == head && !strncmp(line, said_words[i], head))
             add_word(probed->said[i], NAME_ROOM, line + head + 1);
+    probed->ready = !strcmp(line, "ready");
+    probed->awaited = !probed->ready;
+    if (probed->ready) probed->seconds = now(CLOCK_MONOTONIC) - probed->seconds;
 }
 
-/* Reads what a probe says until it is ready. */
-static void hear(Probed *probed, double deadline) {
-    char line[LINE_ROOM];
-    while (!probed->ready && next_line(probed, line, deadline)) {
-        probed->ready = !strcmp(line, "ready");
-        note(probed, line);
+/* Notes the time of a host's clock; the quickest of some answers counts. */
+static void note_clock(const Check *check, Probed *probed, const char *line) {
+    double there, heard = now(CLOCK_REALTIME), error = (heard - probed->since) / 2;
+    (void)check;
+    if (sscanf(line, "clock %lf", &there) != 1) return;
+    probed->awaited = false;
+    if (probed->timed && error >= probed->error) return;
+    probed->timed = true;
+    probed->error = error;
+    probed->offset = there - (probed->since + heard) / 2;
+}
+
+/* Notes whether a host reaches the one that it was asked about; a late answer names another. */
+static void note_reached(const Check *check, Probed *probed, const char *line) {
+    const char *host = strchr(line, ' ');
+    (void)check;
+    if (!host || strcmp(host + 1, probed->asked->host) != 0) return;
+    probed->awaited = strncmp(line, "reached ", 8) && strncmp(line, "unreached ", 10);
+    if (!strncmp(line, "reached ", 8)) probed->asked = NULL;
+}
+
+typedef void Note(const Check *check, Probed *probed, const char *line);
+
+/* Reads what a probe has written, and notes its whole lines. */
+static void take(const Check *check, Probed *probed, Note *note_line) {
+    ssize_t got =
+        read(probed->from, probed->buffer + probed->held, sizeof probed->buffer - 1 - probed->held);
+    if (got <= 0) probed->awaited = false;
+    if (got <= 0) return;
+    probed->held += (size_t)got;
+    probed->buffer[probed->held] = 0;
+    char *line = probed->buffer;
+    for (char *end; (end = memchr(line, '\n', probed->held)); line = end + 1) {
+        *end = 0;
+        probed->held -= (size_t)(end + 1 - line);
+        if (probed->awaited) note_line(check, probed, line);
     }
-    probed->seconds = now(CLOCK_MONOTONIC) - probed->seconds;
+    if (probed->held == sizeof probed->buffer - 1) probed->held = 0; // no line of a probe
+    memmove(probed->buffer, line, probed->held);
 }
 
-/* Asks a probe; returns false when no answer comes. */
-static bool ask(Probed *probed, const char *question, char *line, double seconds) {
+/* Hears all awaited probes at the same time, for some seconds at most. */
+static void hear(const Check *check, double seconds, Note *note_line) {
+    struct pollfd *entries = calloc((size_t)check->count, sizeof *entries);
+    double deadline = now(CLOCK_MONOTONIC) + seconds, left = seconds;
+    for (bool any = true; any && left > 0; left = deadline - now(CLOCK_MONOTONIC)) {
+        nfds_t number = 0;
+        for (int i = 0; i < check->count; i++)
+            if (check->at[i].awaited)
+                entries[number++] = (struct pollfd){check->at[i].from, POLLIN, 0};
+        any = number > 0;
+        if (!any || poll(entries, number, (int)(left * 1000) + 1) <= 0) continue;
+        number = 0;
+        for (int i = 0; i < check->count; i++)
+            if (check->at[i].awaited && entries[number++].revents)
+                take(check, &check->at[i], note_line);
+    }
+    free(entries);
+}
+
+static void ask(Probed *probed, const char *question) {
     ssize_t length = (ssize_t)strlen(question);
-    return write(probed->to, question, (size_t)length) == length &&
-           next_line(probed, line, now(CLOCK_MONOTONIC) + seconds);
+    probed->awaited = write(probed->to, question, (size_t)length) == length;
 }
 
-/* Finds the offset of a host's clock, by the quickest of some answers. */
-static void time_clock(Probed *probed) {
-    char line[LINE_ROOM];
-    for (int i = 0; i < TIMINGS; i++) {
-        double asked = now(CLOCK_REALTIME), there;
-        if (!ask(probed, "time\n", line, REACH_SECONDS) || sscanf(line, "clock %lf", &there) != 1)
-            return;
-        double heard = now(CLOCK_REALTIME), error = (heard - asked) / 2;
-        if (probed->timed && error >= probed->error) continue;
-        probed->timed = true;
-        probed->error = error;
-        probed->offset = there - (asked + heard) / 2;
+/* Finds the offsets of the hosts' clocks. */
+static void time_clocks(const Check *check) {
+    for (int turn = 0; turn < TIMINGS; turn++) {
+        for (int i = 0; i < check->count; i++) {
+            check->at[i].since = now(CLOCK_REALTIME);
+            if (check->at[i].ready) ask(&check->at[i], "time\n");
+        }
+        hear(check, REACH_SECONDS, note_clock);
     }
 }
 
-/* Lets a host reach those above it in the file. */
-static void reach(Check *check, int number) {
-    Probed *probed = &check->at[number];
-    char line[LINE_ROOM], question[LINE_ROOM + NAME_ROOM + 16];
-    for (int i = 0; i < number; i++) {
-        const Probed *other = &check->at[i];
-        if (!other->ready || !*other->said[SAID_LISTENS]) continue;
-        snprintf(question, sizeof question, "reach %s %s\n", other->host,
-                 other->said[SAID_LISTENS]);
-        if (!ask(probed, question, line, REACH_SECONDS * 20) || strncmp(line, "reached", 7) != 0)
-            add_word(probed->said[SAID_UNREACHED], NAME_ROOM, other->host);
+/* Lets each host reach those above it in the file: in round k, host i reaches host i - k, so that a
+ * host has one caller at a time. */
+static void reach(const Check *check) {
+    char question[LINE_ROOM];
+    for (int round = 1; round < check->count; round++) {
+        for (int i = round; i < check->count; i++) {
+            Probed *probed = &check->at[i];
+            const Probed *other = &check->at[i - round];
+            bool both = probed->ready && other->ready && *other->said[SAID_LISTENS];
+            probed->asked = both ? other : NULL;
+            if (!both) continue;
+            snprintf(question, sizeof question, "reach %s %s\n", other->host,
+                     other->said[SAID_LISTENS]);
+            ask(probed, question);
+        }
+        hear(check, REACH_SECONDS * 20, note_reached);
+        for (int i = round; i < check->count; i++) {
+            Probed *probed = &check->at[i];
+            if (probed->asked)
+                add_word(probed->said[SAID_UNREACHED], NAME_ROOM, probed->asked->host);
+            probed->awaited = false;
+        }
     }
 }
 
-static void stop(Probed *probed) {
-    struct timespec pause = {.tv_nsec = 20000000};
-    close(probed->to);
-    close(probed->from);
-    for (int i = 0; i < 50 && waitpid(probed->process, NULL, WNOHANG) == 0; i++)
-        nanosleep(&pause, NULL);
-    if (!kill(probed->process, 0)) {
-        kill(probed->process, SIGKILL);
-        waitpid(probed->process, NULL, 0);
+/* Waits for the end of the probes, whose standard inputs are closed, and kills those that stay. */
+static void stop(const Check *check) {
+    enum { LOOKS = 50, LOOK = 20000000 }; // LOOK: nanoseconds
+    for (int i = 0; i < check->count; i++) {
+        if (check->at[i].to >= 0) close(check->at[i].to);
+        if (check->at[i].from >= 0) close(check->at[i].from);
+    }
+    for (int look = 0, left = 1; left && look <= LOOKS; look++) {
+        left = 0;
+        for (int i = 0; i < check->count; i++) {
+            pid_t *process = &check->at[i].process;
+            if (*process > 0 && look == LOOKS) kill(*process, SIGKILL);
+            if (*process > 0 && waitpid(*process, NULL, look == LOOKS ? 0 : WNOHANG)) *process = 0;
+            left += *process > 0;
+        }
+        if (left) nanosleep(&(struct timespec){.tv_nsec = LOOK}, NULL);
     }
 }
 
@@ -263,6 +322,7 @@ static void print_host(const Check *check, const Probed *probed, int width) {
                                              : "missing",
                !probed->ready || !*probed->said[SAID_PROGRAM] ? "-"
                : *probed->said[SAID_LIBRARY]                  ? "missing"
+               : *probed->said[SAID_UNLISTED]                 ? "-"
                : differs(check, probed, SAID_LIBHETU)         ? "differ"
                                                               : "ok");
     printf("%-7s  %-10s  %s\n",
@@ -294,6 +354,9 @@ static void explain_program(Check *check, const Probed *probed) {
              "libraries of %s are not found: %s; install them there, or give their "
              "folder: export LD_LIBRARY_PATH=FOLDER",
              program, probed->said[SAID_LIBRARY]);
+    if (*probed->said[SAID_UNLISTED])
+        printf("%s: the libraries of %s are not looked at: %s\n", probed->host, program,
+               probed->said[SAID_UNLISTED]);
     first = first_with(check, SAID_LIBHETU);
     if (differs(check, probed, SAID_LIBHETU))
         lack(check, probed, "libhetu is another build than on %s; install the same one",
@@ -304,11 +367,20 @@ static void explain_program(Check *check, const Probed *probed) {
 static void explain(Check *check, const Probed *probed) {
     char folder[LINE_ROOM] = "";
     if (!getcwd(folder, sizeof folder)) *folder = 0;
-    if (!probed->ready) {
+    if (probed->error_number) {
         lack(check, probed,
-             "no heturun answers there: %s; \"%s %s true\" must work without a "
-             "password, and heturun have the same path",
-             last_words(probed), check->shell, probed->host);
+             "no process can be started here that asks it: %s; raise the limits of open files and "
+             "of processes: ulimit -n, ulimit -u",
+             strerror(probed->error_number));
+        return;
+    }
+    if (!probed->ready) {
+        bool slurm = remote_is_srun(check->shell);
+        lack(check, probed,
+             "no heturun answers there: %s; \"%s %s%s true\" must work %s, and heturun have the "
+             "same path",
+             last_words(probed), check->shell, slurm ? "--nodelist=" : "", probed->host,
+             slurm ? "inside the allocation" : "without a password");
         return;
     }
     if (strcmp(probed->said[SAID_FOLDER], check->key) != 0)
@@ -363,16 +435,13 @@ int check_print(const Slots *slots, const char *shell, char **words) {
     int width = (int)strlen("host");
     if (!make_marker(&check)) return 1;
     signal(SIGPIPE, SIG_IGN);
+    remote_raise_files();
     list_hosts(&check, slots);
     for (int i = 0; i < check.count; i++) start(&check, &check.at[i]);
-    double deadline = now(CLOCK_MONOTONIC) + PROBE_SECONDS;
-    for (int i = 0; i < check.count; i++) hear(&check.at[i], deadline);
-    for (int i = 0; i < check.count; i++)
-        if (check.at[i].ready) {
-            time_clock(&check.at[i]);
-            reach(&check, i);
-        }
-    for (int i = 0; i < check.count; i++) stop(&check.at[i]);
+    hear(&check, PROBE_SECONDS, note);
+    time_clocks(&check);
+    reach(&check);
+    stop(&check);
     unlink(check.marker);
     for (int i = 0; i < check.count; i++)
         width = (int)strlen(check.at[i].host) > width ? (int)strlen(check.at[i].host) : width;

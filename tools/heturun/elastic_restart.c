@@ -21,16 +21,6 @@ enum {
     DEFAULT_TIMEOUT = 600  // seconds
 };
 
-/* Returns the path of the file through which ranks meet, in this heturun's private folder or, for
- * several machines, beside the slots file, which all of them see; NULL after a message. */
-static char *choose_meeting(const Place *place, const Slots *slots) {
-    char *whole = realpath(slots->path, NULL);
-    char *path =
-        slots_all_here(slots) ? place_inside(place) : place_beside(whole ? whole : slots->path);
-    free(whole);
-    return path;
-}
-
 /* Removes the in-memory checkpoints on the other machines, once for each machine. */
 static void remove_remote(const Job *job, const Slots *slots) {
     char pattern[512];
@@ -232,13 +222,6 @@ static bool leave_out(ChoiceList *list, const Choice *choice) {
     return list->count > 0;
 }
 
-/* Removes the meeting file of a launch, and its folder unless that is place->folder. */
-static void leave_meeting(char *meeting, const Place *place) {
-    unlink(meeting);
-    *strrchr(meeting, '/') = 0;
-    if (strcmp(meeting, place->folder) != 0) place_remove(meeting);
-}
-
 int elastic_run(Job *job, const Place *place, Slots *slots, ChoiceList *list, int grace) {
     Outcome outcome = {.again = true};
     for (int number = 1; outcome.again; number++) {
@@ -250,18 +233,18 @@ int elastic_run(Job *job, const Place *place, Slots *slots, ChoiceList *list, in
         const Choice *choice = strategies_fit(list, slots_left(slots), &count);
         fprintf(stderr, "heturun: start %d: %d rank%s under strategy \"%s\"\n", number, count,
                 count == 1 ? "" : "s", choice->name);
-        char *meeting = choose_meeting(place, slots);
+        char *meeting = place_meeting(place, slots_all_here(slots));
         if (!meeting) {
             outcome.status = 1;
             break;
         }
-        unlink(meeting);
+        unlink(meeting); // of the last start
         job->meeting = meeting;
         Ranks ranks = ranks_start(job, slots, count, choice);
         outcome = watch(&ranks, slots, list, &(Start){choice, number, grace});
         if (outcome.refused && !leave_out(list, choice)) outcome = (Outcome){.status = 1};
         free(ranks.at);
-        leave_meeting(meeting, place);
+        place_leave(place, meeting);
         free(meeting);
     }
     place_remove(job->copies);

@@ -27,6 +27,7 @@
 #include "support/tool.h"
 
 #include <argp.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -143,6 +144,7 @@ static void check_options(const Options *options) {
 
 static error_t read_option(int key, char *value, struct argp_state *state) {
     Options *options = state->input;
+    const char *why;
     switch (key) {
     case KEY_ELASTIC: options->strategies = value; return 0;
     case KEY_SLOTS: options->slots = value; return 0;
@@ -155,9 +157,8 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     case KEY_HOLD: options->hold = true; return 0;
     case KEY_PROBE: options->probe = true; return 0;
     case 'x':
-        if (!remote_export(value))
-            tool_misused("-x %s: this variable has no value; give it one: -x %s=VALUE", value,
-                         value);
+        if ((why = remote_export(value)))
+            tool_misused("-x %.*s: %s", (int)strcspn(value, "="), value, why);
         return 0;
     case ARGP_KEY_ARG:
         options->words = state->argv + state->next - 1;
@@ -196,75 +197,70 @@ static Job make_job(const Options *options, uint64_t hash) {
 
 /* ---- ranks that are started once ---- */
 
-/* Reports a rank on another host that could not be started there. */
-static void report_unstarted(const Rank *first, int rank) {
-    if (first->status == UNREACHED)
+/* How far the ranks of several hosts have come in meeting. */
+typedef enum Meeting { NONE_CAME, RANK_0_CAME, MET } Meeting;
+
+/* Reports a rank on another host that is not reached or could not be started there. */
+static void report_unstarted(const Job *job, const Rank *failed, int rank, Meeting meeting) {
+    char *shell = remote_shell_name(job->shell);
+    if (failed->status == UNREACHED && meeting == MET)
+        tool_message(
+            stderr, "error",
+            "the connection to %s ended, where rank %d runs (%s ended with %d); the others "
+            "are ended",
+            failed->slot->host, rank, shell, UNREACHED);
+    else if (failed->status == UNREACHED)
         tool_message(stderr, "error",
-                     "rank %d was not reached on %s (ssh ended with %d); the others are ended. "
+                     "rank %d was not reached on %s (%s ended with %d); the others are ended. "
                      "heturun --check --hosts FILE says what hosts lack",
-                     rank, first->slot->host, UNREACHED);
+                     rank, failed->slot->host, shell, UNREACHED);
     else
         tool_message(stderr, "error",
                      "rank %d cannot be started on %s; the others are ended. heturun --check "
                      "--hosts FILE says what hosts lack",
-                     rank, first->slot->host);
+                     rank, failed->slot->host);
+    free(shell);
 }
 
-/* Reports the first rank that ended and returns its status; returns `status` if it succeeded. */
-static int report_failure(const Ranks *ranks, int status) {
-    const Rank *first = ranks->first;
-    bool signaled = first->status > 128;
-    if (!first->status) return status;
-    if (!first->slot->here && (first->status == UNREACHED || first->status == CANNOT_START)) {
-        report_unstarted(first, (int)(first - ranks->at));
-        return first->status;
+/* Reports the first rank that failed and returns its status; returns `status` if none did. */
+static int report_failure(const Job *job, const Ranks *ranks, Meeting meeting, int status) {
+    const Rank *failed = ranks_failed(ranks);
+    if (!failed) return status;
+    int number = (int)(failed - ranks->at);
+    bool here = failed->slot->here, signaled = failed->status > 128;
+    if (failed->process < 0) return failed->status; // fail_start has said it
+    if (!here && (failed->status == UNREACHED || failed->status == CANNOT_START)) {
+        report_unstarted(job, failed, number, meeting);
+        return failed->status;
     }
-    tool_message(stderr, "error", "rank %d%s%s ended with %s %d%s", (int)(first - ranks->at),
-                 first->slot->here ? "" : " on ", first->slot->here ? "" : first->slot->host,
-                 signaled ? "signal" : "status", signaled ? first->status - 128 : first->status,
+    tool_message(stderr, "error", "rank %d%s%s ended with %s %d%s", number, here ? "" : " on ",
+                 here ? "" : failed->slot->host, signaled ? "signal" : "status",
+                 signaled ? failed->status - 128 : failed->status,
                  ranks->count > 1 ? "; the others are ended" : "");
-    return first->status;
+    return failed->status;
 }
 
-/* Returns the path of the file through which ranks on these slots meet; free() it; NULL after a
- * message. Ranks on several hosts meet in the folder of the run, which all of them see. */
-static char *choose_meeting(const Place *place, const Slots *slots) {
-    char *folder = getcwd(NULL, 0), *path = NULL, *name = NULL;
-    const char *unique = strrchr(place->folder, '-');
-    if (slots_all_here(slots)) path = place_inside(place);
-    else if (folder && asprintf(&name, "%s/.heturun%s", folder, unique ? unique : "") >= 0)
-        path = place_beside(name);
-    free(folder);
-    free(name);
-    return path;
-}
-
-/* Removes the folder of a meeting when the ranks have met; *came: rank 0's file was seen. */
-static void clear_meeting(char *meeting, bool *came) {
-    bool there = !access(meeting, F_OK);
-    char *slash = strrchr(meeting, '/');
-    if (*came && !there && slash) {
-        *slash = 0;
-        rmdir(meeting);
+/* Looks at the meeting on several hosts; removes its folder when the ranks have met. */
+static void look_at_meeting(const Place *place, char *file, Meeting *meeting) {
+    if (*meeting == MET) return;
+    bool there = !access(file, F_OK);
+    char *slash = strrchr(file, '/');
+    if (*meeting == RANK_0_CAME && !there) {
+        place_leave(place, file);
         *slash = '/';
-    }
-    *came = there;
-}
-
-/* Removes the folder of a meeting on several hosts. */
-static void leave_meeting(char *meeting) {
-    *strrchr(meeting, '/') = 0;
-    place_remove(meeting);
+        *meeting = MET;
+    } else if (there) *meeting = RANK_0_CAME;
 }
 
 /* Starts the ranks and watches them until all have ended or one has failed. Returns the status. */
 static int run_once(Job *job, const Place *place, const Slots *slots, int count, int grace) {
-    char *meeting = choose_meeting(place, slots);
-    if (!meeting) return 1;
-    job->meeting = meeting;
+    bool all = false, far = !slots_all_here(slots);
+    char *file = place_meeting(place, !far);
+    Meeting meeting = far ? NONE_CAME : MET;
+    if (!file) return 1;
+    job->meeting = file;
     job->once = true;
     Ranks ranks = ranks_start(job, slots, count, NULL);
-    bool all = false, far = !slots_all_here(slots), came = false;
     int status = 0, told = 0;
     while (!all && !status) {
         told = ranks_signal();
@@ -272,15 +268,15 @@ static int run_once(Job *job, const Place *place, const Slots *slots, int count,
         if (told && told != SIGUSR1 && told != SIGUSR2) break;
         ranks_look(&ranks);
         status = ranks_status(&ranks, &all);
-        if (far) clear_meeting(meeting, &came);
+        look_at_meeting(place, file, &meeting);
     }
     if (told == SIGTERM) status = ranks_await_ends(&ranks, told, grace);
     else if (told == SIGINT || told == SIGHUP) status = 128 + told;
-    else if (status) status = report_failure(&ranks, status);
+    else if (status) status = report_failure(job, &ranks, meeting, status);
     ranks_end(&ranks);
-    if (far) leave_meeting(meeting);
+    place_leave(place, file);
     free(ranks.at);
-    free(meeting);
+    free(file);
     if (*job->copies) place_remove(job->copies);
     return status;
 }
@@ -294,8 +290,10 @@ static int find_slots(const Options *options, Slots *slots, int parts) {
                                             : !slots_open(slots, options->hosts, parts))
         return 0;
     if (ranks <= slots->count && slots->count) return ranks ? ranks : slots->count;
-    tool_message(stderr, "error", "-n %d asks for more ranks than the %d slot%s of %s", ranks,
-                 slots->count, slots->count == 1 ? "" : "s", slots->path);
+    if (!slots->count) tool_message(stderr, "error", "%s lists no slots", slots->path);
+    else
+        tool_message(stderr, "error", "-n %d asks for more ranks than the %d slot%s of %s", ranks,
+                     slots->count, slots->count == 1 ? "" : "s", slots->path);
     return 0;
 }
 
@@ -334,6 +332,15 @@ static int run_on_hosts(const Options *options) {
     return status;
 }
 
+/* Opens /dev/null for those of the standard files that are closed, so that no pipe gets their
+ * numbers. */
+static void open_standard_files(void) {
+    int file;
+    do file = open("/dev/null", O_RDWR);
+    while (file >= 0 && file <= STDERR_FILENO);
+    if (file >= 0) close(file);
+}
+
 int main(int argc, char **argv) {
     static const struct argp parser = {
         .options = option_table,
@@ -346,6 +353,7 @@ int main(int argc, char **argv) {
     Slots slots;
     ChoiceList list = {0};
     Place place = {.lock = -1};
+    open_standard_files();
     tool_begin("heturun", argc, argv);
     tool_parse(&parser, argc, argv, ARGP_IN_ORDER, &options);
     if (options.hold) return remote_hold(options.words);

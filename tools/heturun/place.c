@@ -182,7 +182,8 @@ void place_close(Place *place) {
     place->lock = -1;
 }
 
-char *place_inside(const Place *place) {
+/* Returns the path of the meeting file of ranks on this machine. */
+static char *meet_here(const Place *place) {
     char folder[sizeof place->folder], path[sizeof folder + 16];
     bool room = has_room(place->folder);
     memcpy(folder, place->folder, sizeof folder);
@@ -202,17 +203,34 @@ char *place_inside(const Place *place) {
     return room ? strdup(path) : NULL;
 }
 
-char *place_beside(const char *slots) {
-    char folder[PATH_ROOM], path[PATH_ROOM + 16];
-    snprintf(folder, sizeof folder, "%s.meeting.", slots);
+/* Returns the path of the meeting file of ranks on several machines, in a folder whose name begins
+ * with the hash that the private folder's name has. */
+static char *meet_beside(const Place *place) {
+    char folder[PATH_ROOM] = "", path[PATH_ROOM + 16];
+    const char *hash = strrchr(place->folder, '-');
+    hash = hash ? hash : "";
+    if (!getcwd(folder, sizeof folder)) *folder = 0;
+    size_t length = strlen(folder), room = sizeof folder - length;
+    snprintf(folder + length, room, "/.heturun%.*s.meeting.", (int)strcspn(hash, "."), hash);
     place_remove(folder);
-    if (snprintf(folder, sizeof folder, "%s.meeting.XXXXXX", slots) >= (int)sizeof folder ||
-        !mkdtemp(folder)) {
+    size_t head = strlen(folder);
+    snprintf(folder + head, sizeof folder - head, "XXXXXX");
+    if (!length || !mkdtemp(folder)) {
         tool_message(stderr, "error",
-                     "no folder can be made beside %s, where the ranks are to meet: %s", slots,
+                     "no folder can be made in the current one, where the ranks are to meet: %s",
                      strerror(errno));
         return NULL;
     }
     snprintf(path, sizeof path, "%s/ranks", folder);
     return strdup(path);
+}
+
+char *place_meeting(const Place *place, bool here) {
+    return here ? meet_here(place) : meet_beside(place);
+}
+
+void place_leave(const Place *place, char *meeting) {
+    unlink(meeting);
+    *strrchr(meeting, '/') = 0;
+    if (strcmp(meeting, place->folder) != 0) place_remove(meeting);
 }

@@ -23,13 +23,14 @@ bool place_open(Place *place, const char *slots, uint64_t hash);
 
 void place_close(Place *place);
 
-/* Returns the path of the file through which ranks on this machine meet, in the folder, or in a new
- * one when the folder's file system has become full. free() it; NULL after a message. */
-char *place_inside(const Place *place);
+/* Returns the path of the file through which the ranks of a launch meet; free() it; NULL after a
+ * message. Ranks that are all `here` meet in the private folder, or in a new one when its file
+ * system has become full. Ranks on several machines meet in a private folder in the current folder,
+ * which all of them see; folders of earlier launches on the same slots are removed. */
+char *place_meeting(const Place *place, bool here);
 
-/* Makes a private folder beside the slots file and removes folders of earlier launches. Returns the
- * path of the meeting file of ranks on several machines; free() it; NULL after a message. */
-char *place_beside(const char *slots);
+/* Removes the meeting file, and its folder unless that is place->folder. Changes the text. */
+void place_leave(const Place *place, char *meeting);
 
 /* Removes the private folders whose paths begin with `head`, with their files. */
 void place_remove(const char *head);

@@ -12,14 +12,17 @@
 #include <inttypes.h>
 #include <net/if.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_ROOM = 4096, LINE_ROOM = 4096, MOST_ADDRESSES = 8, GREETING = 64, BACKLOG = 64 };
+enum { PATH_ROOM = 4096, LINE_ROOM = 4096, MOST_ADDRESSES = 8, GREETING = 256, BACKLOG = 64 };
 
 /* ---- program, libraries, folder ---- */
 
@@ -37,24 +40,35 @@ static uint64_t hash_file(const char *path) {
     return got < 0 ? 0 : hash;
 }
 
-/* Says which libraries of a program are missing, and a hash of its libhetu. */
-static void say_libraries(const char *program) {
+/* Lists the libraries of a program; returns the number of those that are missing. When `says`, says
+ * which are missing, and a hash of libhetu. */
+static int list_libraries(const char *program, bool says) {
+    enum { NO_COMMAND = 127 }; // status of the shell
     char line[LINE_ROOM], path[PATH_ROOM], *arrow;
     FILE *out = NULL;
-    int missing = 0;
+    int missing = 0, status;
     setenv("HETURUN_PROBED", program, 1); // a variable needs no quotes of the shell
     out = popen("ldd \"$HETURUN_PROBED\" 2>/dev/null", "re");
     while (out && fgets(line, sizeof line, out)) {
         char *name = line + strspn(line, " \t");
         if (!(arrow = strstr(name, " => "))) continue;
         *arrow = 0;
-        if (!strncmp(arrow + 4, "not found", 9)) printf("library %s\n", name);
+        if (says && !strncmp(arrow + 4, "not found", 9)) printf("library %s\n", name);
         missing += !strncmp(arrow + 4, "not found", 9);
-        if (!strncmp(name, "libhetu", 7) && sscanf(arrow + 4, "%4095[^ ]", path) == 1)
+        if (says && !strncmp(name, "libhetu", 7) && sscanf(arrow + 4, "%4095[^ ]", path) == 1)
             printf("libhetu %016" PRIx64 "\n", hash_file(path));
     }
-    if (out) pclose(out);
-    if (!missing) puts("libraries");
+    status = out ? pclose(out) : -1;
+    if (says && (status < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == NO_COMMAND)))
+        puts("unlisted there is no ldd");
+    return missing;
+}
+
+bool probe_lacks_library(const char *program) {
+    char *path = program_path(program);
+    bool lacks = path && list_libraries(path, false) > 0;
+    free(path);
+    return lacks;
 }
 
 static void say_program(const char *program) {
@@ -62,7 +76,7 @@ static void say_program(const char *program) {
     uint64_t hash = path && !access(path, X_OK) ? hash_file(path) : 0;
     if (hash) {
         printf("program %016" PRIx64 "\n", hash);
-        say_libraries(path);
+        list_libraries(path, true);
     } else printf("unready %s\n", path ? strerror(errno) : "it is not along PATH");
     free(path);
 }
@@ -107,15 +121,17 @@ static int listen_anywhere(void) {
     return listener;
 }
 
-/* Waits up to `seconds` for an event of a socket. */
+/* Waits up to `seconds`, or without a limit (-1), for an event of a socket. */
 static bool await(int file, short events, int seconds) {
     struct pollfd entry = {.fd = file, .events = events};
-    return poll(&entry, 1, seconds * 1000) > 0;
+    return poll(&entry, 1, seconds < 0 ? -1 : seconds * 1000) > 0;
 }
 
 /* Returns whether a probe with this greeting, its host's name, listens at an address. */
 static bool reaches(const char *text, int port, const char *greeting) {
-    char said[GREETING] = "";
+    char said[GREETING + 1] = "";
+    size_t length = 0;
+    ssize_t got = 1;
     int error = 0, made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     socklen_t size = sizeof error;
@@ -123,10 +139,12 @@ static bool reaches(const char *text, int port, const char *greeting) {
     if (good && connect(made, (struct sockaddr *)&address, sizeof address))
         good = errno == EINPROGRESS && await(made, POLLOUT, REACH_SECONDS) &&
                !getsockopt(made, SOL_SOCKET, SO_ERROR, &error, &size) && !error;
-    good = good && await(made, POLLIN, REACH_SECONDS) && read(made, said, sizeof said - 1) > 0 &&
-           !strcmp(said, greeting);
+    while (good && length < GREETING && got > 0 && await(made, POLLIN, REACH_SECONDS)) {
+        got = read(made, said + length, GREETING - length);
+        length += got > 0 ? (size_t)got : 0;
+    }
     if (made >= 0) close(made);
-    return good;
+    return good && !strcmp(said, greeting);
 }
 
 /* Answers "reach HOST PORT ADDRESSES". */
@@ -144,12 +162,24 @@ static void say_clock(void) {
     printf("clock %lld.%09ld\n", (long long)now.tv_sec, now.tv_nsec);
 }
 
-/* Greets a caller with the name of this host in the file of hosts. */
+/* Greets callers with the name of this host in the file of hosts, in a process of its own, while
+ * this one waits for other hosts. That process ends with this one. */
 static void greet(int listener, const char *host) {
-    int caller = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    if (caller < 0) return;
-    if (write(caller, host, strlen(host)) < 0) host = "";
-    close(caller);
+    pid_t parent = getpid(), process = listener < 0 ? -1 : fork();
+    if (process) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGPIPE, SIG_IGN);
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    while (getppid() == parent && await(listener, POLLIN, -1)) {
+        int caller = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        if (caller < 0) continue;
+        if (write(caller, host, strlen(host)) < 0) {
+            // The caller is gone.
+        }
+        close(caller);
+    }
+    _exit(0);
 }
 
 /* Answers one line of heturun. */
@@ -160,26 +190,20 @@ static void answer(char *line) {
 }
 
 int probe_answer(char **words) {
-    const char *host = words[1] ? words[2] : NULL, *program = host ? words[3] : NULL;
+    enum { FOLDER, MARKER, KEY, HOST, PROGRAM };
     char line[LINE_ROOM];
-    size_t length = 0;
-    if (!host) return CANNOT_START;
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    say_folder(words[0], words[1]);
-    if (program) say_program(program);
-    int listener = listen_anywhere();
-    puts("ready");
-    for (;;) {
-        struct pollfd entries[2] = {{STDIN_FILENO, POLLIN, 0}, {listener, POLLIN, 0}};
-        if (poll(entries, 2, PROBE_SECONDS * 10000) <= 0) return 1;
-        if (entries[1].revents) greet(listener, host);
-        if (!entries[0].revents) continue;
-        ssize_t got = read(STDIN_FILENO, line + length, 1);
-        if (got <= 0) return 0;
-        bool whole = line[length] == '\n' || length == sizeof line - 2;
-        line[++length] = 0;
-        if (!whole) continue;
-        answer(line);
-        length = 0;
+    int count = 0;
+    while (words && words[count]) count++;
+    if (count <= HOST) {
+        tool_message(stderr, "error", "--probe is for heturun --check, which starts it");
+        return CANNOT_START;
     }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    printf("\n%s\n", words[KEY]); // a login script may have left a line without its end
+    say_folder(words[FOLDER], words[MARKER]);
+    if (words[PROGRAM]) say_program(words[PROGRAM]);
+    greet(listen_anywhere(), words[HOST]);
+    puts("ready");
+    while (fgets(line, sizeof line, stdin)) answer(line);
+    return 0;
 }

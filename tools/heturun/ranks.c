@@ -25,7 +25,7 @@ static void set_number(const char *name, int number) {
 static int local_rank(const Ranks *ranks, int rank) {
     int local = 0;
     for (int i = 0; i < rank; i++)
-        local += !strcmp(ranks->at[i].slot->host, ranks->at[rank].slot->host) &&
+        local += slots_same_machine(ranks->at[i].slot, ranks->at[rank].slot) &&
                  ranks->at[i].slot->part == ranks->at[rank].slot->part;
     return local;
 }
@@ -33,10 +33,8 @@ static int local_rank(const Ranks *ranks, int rank) {
 /* Returns the number of ranks on the machine of `rank`, on all the hosts that it simulates. */
 static int local_size(const Ranks *ranks, int rank) {
     int size = 0;
-    for (int i = 0; i < ranks->count; i++) {
-        const Slot *a = ranks->at[i].slot, *b = ranks->at[rank].slot;
-        size += a->here == b->here && (a->here || !strcmp(a->host, b->host));
-    }
+    for (int i = 0; i < ranks->count; i++)
+        size += slots_same_machine(ranks->at[i].slot, ranks->at[rank].slot);
     return size;
 }
 
@@ -56,7 +54,7 @@ static void set_environment(const Job *job, const Ranks *ranks, int rank, const 
         setenv("HETU_STRATEGY_DIGEST", digest, 1);
     }
     snprintf(copies, sizeof copies, slot->part < 0 ? "%s" : "%s.%d", job->copies, slot->part);
-    if (*copies) setenv("HETU_COPIES", copies, 1);
+    if (*job->copies) setenv("HETU_COPIES", copies, 1);
     if (slot->part >= 0) set_number("HETU_NODE", slot->part);
 }
 
@@ -83,45 +81,95 @@ static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const
     set_environment(job, ranks, rank, choice);
     char **words =
         slot->here ? job->words : remote_words(job->shell, slot->host, "--hold", job->words);
+    remote_restore_files();
     execvp(words[0], words);
     tool_message(stderr, "error", "%s cannot be started: %s", words[0], strerror(errno));
     _exit(CANNOT_START);
 }
 
+/* Writes to a remote rank the rest of the exported variables. Returns whether it has them all. */
+static bool send_variables(Rank *rank) {
+    size_t length;
+    const char *text = remote_variables(&length);
+    while (rank->sent < length) {
+        ssize_t wrote = write(rank->input, text + rank->sent, length - rank->sent);
+        if (wrote <= 0) return false; // the pipe is full, or the rank has ended
+        rank->sent += (size_t)wrote;
+    }
+    return true;
+}
+
+/* Tells the other machines once a second that heturun lives. */
+static void tell_alive(const Ranks *ranks) {
+    static time_t last;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    bool due = time.tv_sec != last;
+    last = time.tv_sec;
+    for (int i = 0; i < ranks->count; i++) {
+        Rank *rank = &ranks->at[i];
+        if (rank->ended || rank->input < 0 || !send_variables(rank)) continue;
+        if (due && write(rank->input, "", 1) < 0) {
+            // The link is down, or the rank has just ended: waitpid tells.
+        }
+    }
+}
+
 /* Waits for a moment before the ninth rank of a host, and so on: sshd refuses more than ten logins
  * at a time (MaxStartups). */
-static void await_logins(const Slot *slot) {
+static void await_logins(const Job *job, const Ranks *ranks, const Slot *slot) {
     enum { LOGINS = 8, PAUSE = 700 }; // PAUSE: milliseconds
-    if (!slot->here && slot->number && slot->number % LOGINS == 0)
+    tell_alive(ranks);
+    if (!slot->here && slot->number && slot->number % LOGINS == 0 && !remote_is_srun(job->shell))
         nanosleep(&(struct timespec){.tv_nsec = PAUSE * 1000000L}, NULL);
+}
+
+/* Notes that a rank cannot be started, after a message. */
+static void fail_start(Ranks *ranks, int number) {
+    Rank *rank = &ranks->at[number];
+    int error = errno;
+    tool_message(stderr, "error", "rank %d cannot be started: %s%s", number, strerror(error),
+                 error == EMFILE   ? "; raise the limit of open files: ulimit -n"
+                 : error == EAGAIN ? "; raise the limit of processes: ulimit -u"
+                                   : "");
+    rank->ended = true;
+    rank->status = CANNOT_START;
+    if (!ranks->first || !ranks->first->status) ranks->first = rank;
+}
+
+/* Starts a rank; returns whether it could be started. */
+static bool start_rank(const Job *job, Ranks *ranks, int number, const Choice *choice) {
+    Rank *rank = &ranks->at[number];
+    int ends[2] = {-1, -1};
+    pid_t parent = getpid();
+    await_logins(job, ranks, rank->slot);
+    if (rank->slot->here || !pipe2(ends, O_CLOEXEC)) rank->process = fork();
+    if (!rank->process) {
+        prepare_child(parent);
+        become(job, ranks, number, choice, ends[0]);
+    }
+    if (rank->process < 0) fail_start(ranks, number);
+    if (ends[0] >= 0) close(ends[0]);
+    if (rank->process < 0 && ends[1] >= 0) close(ends[1]);
+    if (rank->process < 0) return false;
+    rank->ended = false;
+    rank->input = ends[1];
+    if (rank->input < 0) return true;
+    fcntl(rank->input, F_SETFL, O_NONBLOCK);
+    send_variables(rank);
+    return true;
 }
 
 Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice) {
     Ranks ranks = {.count = count, .at = calloc((size_t)count, sizeof *ranks.at)};
     for (int i = 0, rank = 0; i < slots->count && rank < count; i++)
-        if (!slots->at[i].lost) ranks.at[rank++].slot = &slots->at[i];
-    pid_t parent = getpid();
+        if (!slots->at[i].lost)
+            ranks.at[rank++] =
+                (Rank){.process = -1, .slot = &slots->at[i], .ended = true, .input = -1};
+    remote_raise_files();
     fflush(NULL);
     signal(SIGPIPE, SIG_IGN);
-    for (int rank = 0; rank < count; rank++) {
-        int ends[2] = {-1, -1};
-        await_logins(ranks.at[rank].slot);
-        if (!ranks.at[rank].slot->here && pipe2(ends, O_CLOEXEC))
-            tool_message(stderr, "error", "%s", strerror(errno));
-        ranks.at[rank].process = fork();
-        if (!ranks.at[rank].process) {
-            prepare_child(parent);
-            become(job, &ranks, rank, choice, ends[0]);
-        }
-        if (ends[0] >= 0) close(ends[0]);
-        if (ends[1] >= 0) fcntl(ends[1], F_SETFL, O_NONBLOCK);
-        ranks.at[rank].input = ends[1];
-        if (ranks.at[rank].process < 0) {
-            tool_message(stderr, "error", "rank %d cannot be started: %s", rank, strerror(errno));
-            ranks.at[rank].ended = true;
-            ranks.at[rank].status = CANNOT_START;
-        }
-    }
+    for (int rank = 0; rank < count && start_rank(job, &ranks, rank, choice);) rank++;
     return ranks;
 }
 
@@ -144,20 +192,6 @@ static void note_end(Ranks *ranks, pid_t process, int status, bool died) {
     kill(-process, SIGKILL);
 }
 
-/* Tells the other machines once a second that heturun lives. */
-static void tell_alive(const Ranks *ranks) {
-    static time_t last;
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    if (time.tv_sec == last) return;
-    last = time.tv_sec;
-    for (int rank = 0; rank < ranks->count; rank++)
-        if (!ranks->at[rank].ended && ranks->at[rank].input >= 0 &&
-            write(ranks->at[rank].input, "", 1) < 0) {
-            // The link is down, or the rank has just ended: waitpid tells.
-        }
-}
-
 bool ranks_look(Ranks *ranks) {
     bool any = false;
     int status;
@@ -172,7 +206,8 @@ void ranks_tell(const Ranks *ranks, int signal_number) {
     for (int rank = 0; rank < ranks->count; rank++)
         if (!ranks->at[rank].ended && ranks->at[rank].slot->here)
             kill(ranks->at[rank].process, signal_number);
-        else if (!ranks->at[rank].ended && write(ranks->at[rank].input, &byte, 1) != 1)
+        else if (!ranks->at[rank].ended &&
+                 (!send_variables(&ranks->at[rank]) || write(ranks->at[rank].input, &byte, 1) != 1))
             tool_message(stderr, "error", "rank %d is not told to end: %s", rank, strerror(errno));
 }
 
@@ -199,7 +234,9 @@ sigset_t ranks_signals(void) {
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
+    struct sigaction hang_up; // nohup ignores it; a blocked signal comes all the same
+    if (!sigaction(SIGHUP, NULL, &hang_up) && hang_up.sa_handler != SIG_IGN)
+        sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGUSR1);
     sigaddset(&set, SIGUSR2);
     return set;
@@ -220,6 +257,13 @@ int ranks_status(const Ranks *ranks, bool *all) {
         worst = ranks->at[rank].ended && ranks->at[rank].status ? ranks->at[rank].status : worst;
     }
     return worst;
+}
+
+const Rank *ranks_failed(const Ranks *ranks) {
+    if (ranks->first && ranks->first->status) return ranks->first;
+    for (int rank = 0; rank < ranks->count; rank++)
+        if (ranks->at[rank].ended && ranks->at[rank].status) return &ranks->at[rank];
+    return NULL;
 }
 
 static double now(void) {

@@ -11,14 +11,15 @@
 #include <sys/types.h>
 
 typedef struct Rank {
-    pid_t process;
+    pid_t process; // -1: it could not be started
     Slot *slot;
     bool ended;
     /* Killed by another process's signal or a device fault, or on a machine that is out of reach or
      * lacks what the rank needs. */
     bool died;
-    int input;  // write end of a remote rank's standard input; -1: a local rank
-    int status; // after its end: the exit status, or 128 plus the signal
+    int input;   // write end of a remote rank's standard input; -1: a local rank
+    size_t sent; // bytes of the exported variables that `input` has taken
+    int status;  // after its end: the exit status, or 128 plus the signal
 } Rank;
 
 typedef struct Ranks {
@@ -44,17 +45,21 @@ enum { NO_STRATEGY = 121 };
  * (runtime/base/fail.h). */
 enum { DEVICE_FAULT = 122, EXCHANGE_FAULT = 123 };
 
-/* Exit status of ssh when the other machine is unreachable; that of a rank, or of `heturun --hold`,
- * when its machine lacks the program, a library or a folder. */
+/* Exit status of ssh when the other machine is unreachable; that of `heturun --hold` when its machine
+ * lacks the program, a library or a folder. `heturun --hold` exits with 1 for a program that exits
+ * with one of them. */
 enum { UNREACHED = 255, CANNOT_START = 127 };
 
-/* Starts `count` ranks on the slots that are not lost, in the order of the file. `choice` NULL: the
- * program chooses its strategy. Free the `at` of the result. */
+/* Starts `count` ranks on the slots that are not lost, in the order of the file; none after one that
+ * cannot be started. `choice` NULL: the program chooses its strategy. Free the `at` of the result. */
 Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice);
 
 /* Records the ranks that ended since the last call; returns whether any did. Tells the other
  * machines once a second that heturun lives. */
 bool ranks_look(Ranks *ranks);
+
+/* Returns the rank that failed first; NULL: none did. */
+const Rank *ranks_failed(const Ranks *ranks);
 
 /* Sends a signal to all running ranks. */
 void ranks_tell(const Ranks *ranks, int signal_number);
@@ -91,21 +96,35 @@ int elastic_run(Job *job, const Place *place, Slots *slots, ChoiceList *list, in
  * --hold` starts the rank, and ends the rank when its own standard input ends: heturun is gone. */
 
 /* Returns the words that carry out `heturun OPTION -- FOLDER WORDS` on a host, FOLDER being that of
- * this process. The program gets PATH, LD_LIBRARY_PATH, the environment variables HETU_*, OMP_*,
- * NCCL_* and OPENBLAS_*, and those of remote_export. `shell` is a command, its words separated by
+ * this process. The program gets PATH, LD_LIBRARY_PATH and the environment variables HETU_*, OMP_*,
+ * NCCL_* and OPENBLAS_*. `shell` is a command, its words separated by
  * blanks, to which host and program are added. */
 char **remote_words(const char *shell, const char *host, const char *option, char **words);
 
-/* Adds NAME or NAME=VALUE to the variables of remote ranks. False: NAME has no value. */
-bool remote_export(const char *word);
+/* Adds NAME or NAME=VALUE to the variables of remote ranks. Returns why not; NULL: it is added. */
+const char *remote_export(const char *word);
+
+/* Returns the bytes that `heturun --hold` reads first, of the variables of remote_export; *length is
+ * their number. The standard input carries them, as all users may read a command line. */
+const char *remote_variables(size_t *length);
+
+/* Returns whether a remote shell is srun; remote_shell_name returns its name without folders, such
+ * as "ssh"; free() it. */
+bool remote_is_srun(const char *shell);
+char *remote_shell_name(const char *shell);
+
+/* Raises the limit of open files as far as it may be, since each remote rank and each probe has some;
+ * a child process restores the limit for its program. */
+void remote_raise_files(void);
+void remote_restore_files(void);
 
 /* Removes the files and folders on a host that match a shell's pattern. */
 void remote_remove(const char *shell, const char *host, const char *pattern);
 
 /* Carries out `heturun --hold -- FOLDER PROGRAM ARGUMENTS...`: runs it until it ends, or kills it
- * when the standard input ends or is silent for HETU_TIMEOUT. Each byte of the standard input is
- * the number of a signal for the program; 0: none. Returns the program's exit status, or 128 plus
- * the signal that ended the program. */
+ * when the standard input ends or is silent for HETU_TIMEOUT and some seconds. The standard input
+ * begins with remote_variables. Each byte behind them is the number of a signal for the program; 0:
+ * none. Returns the program's exit status, or 128 plus the signal that ended the program. */
 int remote_hold(char **words);
 
 #endif

@@ -1,4 +1,5 @@
 /* Starts ranks on other hosts by a remote shell (ssh), and ends them there. */
+#include "check_hosts.h"
 #include "ranks.h"
 
 #include "support/tool.h"
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,8 +22,11 @@ enum {
     MOST_EXPORTS = 256,
     PATH_ROOM = 4096,
     HOST_ROOM = 256,
-    DEFAULT_TIMEOUT = 600, // seconds
-    LOOK = 20              // milliseconds that input_ended waits
+    VARIABLES_ROOM = 48 << 10, // bytes of exported variables in all
+    HEAD = 8,                  // bytes of the number before them: digits and the end of a line
+    DEFAULT_TIMEOUT = 600,     // seconds
+    PATIENCE = 5,              // seconds beyond HETU_TIMEOUT in which heturun may be silent
+    LOOK = 20                  // milliseconds that input_ended waits
 };
 
 extern char **environ;
@@ -37,35 +42,71 @@ static void quote(FILE *out, const char *word) {
     fputc('\'', out);
 }
 
-/* The variables of --export. */
+/* The variables of --export, and what remote_variables returns. */
 static struct {
     int count;
     const char *name[MOST_EXPORTS];
+    char *text;
+    size_t length;
 } exported;
-
-bool remote_export(const char *word) {
-    size_t length = strcspn(word, "=");
-    char *name = strndup(word, length);
-    bool good = length && exported.count < MOST_EXPORTS && (word[length] || getenv(name));
-    if (good && word[length]) setenv(name, word + length + 1, 1);
-    if (good) exported.name[exported.count++] = name;
-    return good;
-}
 
 static bool has_name(const char *variable, const char *name) {
     size_t length = strlen(name);
     return !strncmp(variable, name, length) && variable[length] == '=';
 }
 
-/* Returns whether a remote rank gets the environment variable "NAME=VALUE". */
+/* Returns whether the environment variable "NAME=VALUE" stands in the command of a remote rank. */
 static bool goes_along(const char *variable) {
     static const char *const heads[] = {"HETU_", "OMP_",  "OPENBLAS_",
                                         "NCCL_", "PATH=", "LD_LIBRARY_PATH="};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         if (!strncmp(variable, heads[i], strlen(heads[i]))) return true;
-    for (int i = 0; i < exported.count; i++)
-        if (has_name(variable, exported.name[i])) return true;
     return false;
+}
+
+/* Writes the exported variables behind the number of their bytes: "0000012\nA=1\0B=two 2\0". */
+static void write_variables(void) {
+    FILE *out = open_memstream(&exported.text, &exported.length);
+    char head[HEAD + 1];
+    if (!out) abort();
+    fprintf(out, "%0*d\n", HEAD - 1, 0);
+    for (char **variable = environ; *variable; variable++)
+        for (int i = 0; i < exported.count; i++)
+            if (has_name(*variable, exported.name[i]) && !goes_along(*variable)) {
+                fwrite(*variable, 1, strlen(*variable) + 1, out);
+                break;
+            }
+    fclose(out);
+    if (exported.length > VARIABLES_ROOM) return; // refused by remote_export
+    snprintf(head, sizeof head, "%0*d\n", HEAD - 1, (int)(exported.length - HEAD));
+    memcpy(exported.text, head, HEAD);
+}
+
+const char *remote_variables(size_t *length) {
+    if (!exported.text) write_variables();
+    *length = exported.length;
+    return exported.text;
+}
+
+/* Returns whether a text is the name of a variable. */
+static bool is_name(const char *text) {
+    static const char MAY[] = "_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    return *text && !(*text >= '0' && *text <= '9') && text[strspn(text, MAY)] == 0;
+}
+
+const char *remote_export(const char *word) {
+    size_t length = strcspn(word, "=");
+    char *name = strndup(word, length);
+    if (!is_name(name)) return "this is no name of a variable; letters, digits and _ make one";
+    if (word[length]) setenv(name, word + length + 1, 1);
+    else if (!getenv(name)) return "this variable has no value; give it one: -x NAME=VALUE";
+    if (exported.count == MOST_EXPORTS) return "there are more than 256 variables";
+    exported.name[exported.count++] = name;
+    free(exported.text);
+    write_variables();
+    return exported.length > VARIABLES_ROOM
+               ? "the variables of -x have more than 48 KiB in all; give ranks the path of a file"
+               : NULL;
 }
 
 /* Returns the command that carries out `heturun OPTION -- FOLDER WORDS` on another machine, with
@@ -88,6 +129,21 @@ static char *far_command(const char *option, char **words) {
     return text;
 }
 
+char *remote_shell_name(const char *shell) {
+    const char *word = shell + strspn(shell, " ");
+    size_t length = strcspn(word, " ");
+    for (size_t i = length; i > 0; i--)
+        if (word[i - 1] == '/') return strndup(word + i, length - i);
+    return strndup(word, length);
+}
+
+bool remote_is_srun(const char *shell) {
+    char *name = remote_shell_name(shell);
+    bool slurm = !strcmp(name, "srun");
+    free(name);
+    return slurm;
+}
+
 /* Returns a list, NULL at its end: the words of the remote shell, the host, and the command. srun
  * takes the host by an option, and no command of a shell. */
 static char **shell_words(const char *shell, const char *host, char *command) {
@@ -96,7 +152,7 @@ static char **shell_words(const char *shell, const char *host, char *command) {
     int count = 0;
     for (char *word; count < MOST_WORDS && (word = strtok_r(rest, " ", &rest));)
         words[count++] = word;
-    bool slurm = count && !strcmp(words[0], "srun");
+    bool slurm = remote_is_srun(shell);
     if (slurm && asprintf(&node, "--nodelist=%s", host) < 0) abort();
     words[count++] = slurm ? node : (char *)host;
     if (slurm) words[count++] = "sh";
@@ -122,6 +178,22 @@ void remote_remove(const char *shell, const char *host, const char *pattern) {
     free(command);
 }
 
+/* ---- open files ---- */
+
+static struct rlimit files; // the limit before it was raised; rlim_max 0: it was not
+
+void remote_raise_files(void) {
+    struct rlimit raised;
+    if (files.rlim_max || getrlimit(RLIMIT_NOFILE, &files)) return;
+    raised = files;
+    raised.rlim_cur = raised.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &raised)) files.rlim_max = 0;
+}
+
+void remote_restore_files(void) {
+    if (files.rlim_max && setrlimit(RLIMIT_NOFILE, &files)) perror("RLIMIT_NOFILE");
+}
+
 /* ---- remote side (heturun --hold) ---- */
 
 static const char *own_name(void) {
@@ -131,17 +203,35 @@ static const char *own_name(void) {
 }
 
 /* Runs in the child process: executes the program in its own process group, without this process's
- * standard input. */
-static _Noreturn void become(char **words, pid_t parent) {
+ * standard input. Writes the number of an error to `report`. */
+static _Noreturn void become(char **words, pid_t parent, int report) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(CANNOT_START);
     setpgid(0, 0);
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     execvp(words[0], words);
-    tool_message(stderr, "error", "%s cannot be started on %s: %s", words[0], own_name(),
-                 strerror(errno));
+    int error = errno;
+    if (write(report, &error, sizeof error) < 0) perror(words[0]);
     _exit(CANNOT_START);
+}
+
+/* Starts the program. Returns its process; -1 after a message: it cannot be started here. */
+static pid_t launch(char **words) {
+    int ends[2], error = 0;
+    pid_t parent = getpid(), process = pipe2(ends, O_CLOEXEC) ? -1 : fork();
+    if (!process) become(words, parent, ends[1]);
+    if (process < 0) error = errno;
+    else {
+        close(ends[1]);
+        if (read(ends[0], &error, sizeof error) != sizeof error) error = 0; // it runs
+        close(ends[0]);
+        if (error) waitpid(process, NULL, 0);
+    }
+    if (!error) return process;
+    tool_message(stderr, "error", "%s cannot be started on %s: %s", words[0], own_name(),
+                 strerror(error));
+    return -1;
 }
 
 static double now(void) {
@@ -150,17 +240,47 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+/* Reads bytes of the standard input. Returns false: it ends, or is silent for `patience` seconds. */
+static bool read_input(char *bytes, size_t length, double patience) {
+    for (size_t held = 0; held < length;) {
+        struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+        if (poll(&input, 1, patience > 0 ? (int)(patience * 1000) : -1) <= 0) return false;
+        ssize_t got = read(STDIN_FILENO, bytes + held, length - held);
+        if (got <= 0) return false;
+        held += (size_t)got;
+    }
+    return true;
+}
+
+/* Sets the variables that heturun exports, which begin the standard input. Returns false after a
+ * message. */
+static bool take_variables(double patience) {
+    static char text[VARIABLES_ROOM + 1];
+    char head[HEAD + 1] = "", *end = head;
+    bool good = read_input(head, HEAD, patience);
+    long length = strtol(head, &end, 10);
+    good = good && *end == '\n' && length >= 0 && length <= VARIABLES_ROOM &&
+           read_input(text, (size_t)length, patience);
+    if (!good)
+        tool_message(stderr, "error", "no variables of heturun come to %s by the standard input",
+                     own_name());
+    for (const char *at = text; good && at < text + length; at += strlen(at) + 1) {
+        char *name = strndup(at, strcspn(at, "="));
+        setenv(name, at + strcspn(at, "=") + (strchr(at, '=') != NULL), 1);
+        free(name);
+    }
+    return good;
+}
+
 /* Waits LOOK ms for a byte of standard input and sends it to the process as a signal; a byte of 0
  * only tells that heturun lives. Returns whether the standard input has ended, or `patience`
- * seconds (0: no limit) have passed since the last byte, as when a cable is pulled. */
-static bool input_ended(pid_t process, double patience) {
-    static double last;
+ * seconds (0: no limit) have passed since *last, the last byte, as when a cable is pulled. */
+static bool input_ended(pid_t process, double patience, double *last) {
     char byte;
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
-    if (!last) last = now();
-    if (poll(&input, 1, LOOK) <= 0) return patience && now() - last > patience;
+    if (poll(&input, 1, LOOK) <= 0) return patience > 0 && now() - *last > patience;
     if (read(STDIN_FILENO, &byte, 1) <= 0) return true;
-    last = now();
+    *last = now();
     if (byte) kill(process, byte);
     return false;
 }
@@ -189,22 +309,35 @@ static bool enter(const char *folder) {
     return good;
 }
 
+/* Returns the exit status for that of the program. Its own 127 and 255 become 1, which are for a
+ * machine that lacks something, such as a library, and for the remote shell. */
+static int status_of(const char *program, int status) {
+    int own = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
+    if (own == UNREACHED || (own == CANNOT_START && !probe_lacks_library(program))) return 1;
+    return own;
+}
+
 int remote_hold(char **words) {
-    if (!words[1] || !enter(words[0])) return CANNOT_START;
     const char *limit = getenv("HETU_TIMEOUT");
     double patience = limit ? atof(limit) : DEFAULT_TIMEOUT;
-    pid_t parent = getpid(), process = fork();
     int status = 0;
-    if (!process) become(words + 1, parent);
-    while (process > 0 && waitpid(process, &status, WNOHANG) == 0)
-        if (input_ended(process, patience)) {
+    if (!words || !words[0] || !words[1]) {
+        tool_message(stderr, "error", "--hold is for heturun --hosts, which starts it");
+        return CANNOT_START;
+    }
+    if (patience > 0) patience += PATIENCE;
+    if (!take_variables(patience) || !enter(words[0])) return CANNOT_START;
+    pid_t process = launch(words + 1);
+    if (process < 0) return CANNOT_START;
+    double last = now();
+    while (waitpid(process, &status, WNOHANG) == 0)
+        if (input_ended(process, patience, &last)) {
             kill(-process, SIGKILL);
             kill(process, SIGKILL);
             waitpid(process, &status, 0);
             break;
         }
     kill(-process, SIGKILL);
-    return process < 0           ? CANNOT_START
-           : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-                                 : WEXITSTATUS(status);
+    return status_of(words[1], status);
 }

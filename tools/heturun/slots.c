@@ -51,14 +51,17 @@ static bool is_here(const char *host) {
     return !strcmp(host, "localhost") || !strcmp(host, own) || is_own_address(host);
 }
 
+bool slots_same_machine(const Slot *a, const Slot *b) {
+    return a->here == b->here && (a->here || !strcmp(a->host, b->host));
+}
+
 /* Adds `count` slots of a host. */
 static void add_slots(Reading *reading, const char *host, int count) {
-    int number = 0;
-    for (int i = 0; i < reading->count; i++) number += !strcmp(reading->at[i].host, host);
+    Slot slot = {.host = host, .here = is_here(host), .part = -1};
+    for (int i = 0; i < reading->count; i++)
+        slot.number += slots_same_machine(&reading->at[i], &slot);
     reading->at = realloc(reading->at, sizeof *reading->at * (size_t)(reading->count + count + 1));
-    for (int i = 0; i < count; i++)
-        reading->at[reading->count++] =
-            (Slot){.host = host, .here = is_here(host), .number = number + i, .part = -1};
+    for (int i = 0; i < count; i++, slot.number++) reading->at[reading->count++] = slot;
 }
 
 Slots slots_here(int count) {
@@ -67,21 +70,31 @@ Slots slots_here(int count) {
     return (Slots){.path = "this host", .parts = 1, .count = reading.count, .at = reading.at};
 }
 
-/* Returns the number after "slots="; -1 after reporting an error. */
+/* Returns the number after "slots="; 0 after reporting an error. */
 static int read_count(Reading *reading, const char *word, Position at) {
     char *end;
     errno = 0;
     long count = strncmp(word, "slots=", 6) ? -1 : strtol(word + 6, &end, 10);
-    if (count >= 0 && isdigit((unsigned char)word[6]) && !*end && !errno &&
-        count + reading->count <= MOST_SLOTS)
-        return (int)count;
-    diag_error(reading->diag, at, "expected slots=N behind the host, not \"%s\"", word);
-    return -1;
+    bool number = count >= 0 && isdigit((unsigned char)word[6]) && !*end;
+    if (number && !errno && count + reading->count <= MOST_SLOTS) return (int)count;
+    if (number)
+        diag_error(reading->diag, at, "\"%s\" makes too many slots; heturun takes %d at most", word,
+                   MOST_SLOTS);
+    else diag_error(reading->diag, at, "expected slots=N behind the host, not \"%s\"", word);
+    return 0;
 }
 
 /* Returns whether a word is Open MPI's limit of slots, which heturun needs not. */
 static bool is_limit(const char *word) {
     return !strncmp(word, "max_slots=", 10) || !strncmp(word, "max-slots=", 10);
+}
+
+/* Returns whether a word is a name or an address of a host, or USER@HOST. */
+static bool is_host(const char *word) {
+    static const char MAY[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@%-";
+    size_t length = strlen(word);
+    return *word != '-' && length < HOST_ROOM && strspn(word, MAY) == length;
 }
 
 /* Reads one line: HOST, or HOST slots=N. */
@@ -94,7 +107,7 @@ static void read_line(Reading *reading, char *line, int number) {
     char *more = count ? strtok_r(NULL, BLANKS, &rest) : NULL;
     if (more && is_limit(more)) more = strtok_r(NULL, BLANKS, &rest);
     if (!host) return;
-    if (strchr(host, '=') || *host == '-')
+    if (!is_host(host))
         diag_error(reading->diag, (Position){reading->path, number, (int)(host - line) + 1},
                    "expected a host, not \"%s\"", host);
     else if (more)

@@ -18,7 +18,7 @@
 typedef struct Slot {
     const char *host;
     bool here;  // the host is this machine
-    int number; // index among the host's slots, from 0
+    int number; // index among the machine's slots, from 0
     int part;   // simulated host of this machine (HETU_HOSTS); -1: not divided
     bool lost;  // a rank has died on this slot
 } Slot;
@@ -45,6 +45,9 @@ Slots slots_here(int count);
  * file and keeps the old slots. Ignores a file that is still being written, or empty, as at the
  * start of a write. A file with a comment alone lists no slots. */
 bool slots_changed(Slots *slots);
+
+/* Returns whether two slots are on one machine. This machine may have several names in the file. */
+bool slots_same_machine(const Slot *a, const Slot *b);
 
 /* Returns whether all slots are on this machine. */
 bool slots_all_here(const Slots *slots);
