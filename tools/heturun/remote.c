@@ -240,7 +240,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Reads bytes of the standard input. Returns false: it ends, or is silent for `patience` seconds. */
+/* Reads bytes of the standard input. Returns false if it ends, or is silent for `patience` s. */
 static bool read_input(char *bytes, size_t length, double patience) {
     for (size_t held = 0; held < length;) {
         struct pollfd input = {STDIN_FILENO, POLLIN, 0};
