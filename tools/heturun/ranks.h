@@ -113,8 +113,8 @@ const char *remote_variables(size_t *length);
 bool remote_is_srun(const char *shell);
 char *remote_shell_name(const char *shell);
 
-/* Raises the limit of open files as far as it may be, since each remote rank and each probe has some;
- * a child process restores the limit for its program. */
+/* Raises the limit of open files as far as it may be, since each remote rank and each probe has
+ * some; a child process restores the limit for its program. */
 void remote_raise_files(void);
 void remote_restore_files(void);
 
