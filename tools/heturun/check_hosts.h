@@ -9,8 +9,8 @@
  *     listens PORT ADDRESSES                                -> reached HOST, unreached HOST
  *     ready
  *
- * What login scripts print stands before the line KEY, which heturun gives the probe. Each host must
- * reach those above it in the file, since each rank connects to all lower ranks. */
+ * What login scripts print stands before the line KEY, which heturun gives the probe. Each host
+ * must reach those above it in the file, since each rank connects to all lower ranks. */
 #ifndef HETURUN_CHECK_HOSTS_H
 #define HETURUN_CHECK_HOSTS_H
 

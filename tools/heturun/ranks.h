@@ -45,13 +45,14 @@ enum { NO_STRATEGY = 121 };
  * (runtime/base/fail.h). */
 enum { DEVICE_FAULT = 122, EXCHANGE_FAULT = 123 };
 
-/* Exit status of ssh when the other machine is unreachable; that of `heturun --hold` when its machine
- * lacks the program, a library or a folder. `heturun --hold` exits with 1 for a program that exits
- * with one of them. */
+/* Exit status of ssh when the other machine is unreachable; that of `heturun --hold` when its
+ * machine lacks the program, a library or a folder. `heturun --hold` exits with 1 for a program
+ * that exits with one of them. */
 enum { UNREACHED = 255, CANNOT_START = 127 };
 
-/* Starts `count` ranks on the slots that are not lost, in the order of the file; none after one that
- * cannot be started. `choice` NULL: the program chooses its strategy. Free the `at` of the result. */
+/* Starts `count` ranks on the slots that are not lost, in the order of the file; none after one
+ * that cannot be started. `choice` NULL: the program chooses its strategy. Free the `at` of the
+ * result. */
 Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice);
 
 /* Records the ranks that ended since the last call; returns whether any did. Tells the other
@@ -104,8 +105,8 @@ char **remote_words(const char *shell, const char *host, const char *option, cha
 /* Adds NAME or NAME=VALUE to the variables of remote ranks. Returns why not; NULL: it is added. */
 const char *remote_export(const char *word);
 
-/* Returns the bytes that `heturun --hold` reads first, of the variables of remote_export; *length is
- * their number. The standard input carries them, as all users may read a command line. */
+/* Returns the bytes that `heturun --hold` reads first, of the variables of remote_export; *length
+ * is their number. The standard input carries them, as all users may read a command line. */
 const char *remote_variables(size_t *length);
 
 /* Returns whether a remote shell is srun; remote_shell_name returns its name without folders, such
