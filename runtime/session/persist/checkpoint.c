@@ -88,7 +88,7 @@ static int64_t newest_step(const char *folder) {
     return newest;
 }
 
-const char *checkpoint_foreign(ht_session *session, const char *folder) {
+const char *checkpoint_foreign(ht_session *session, const char *folder, bool all) {
     static char text[PATH_ROOM + 4 * NAME_ROOM];
     char path[PATH_ROOM];
     int64_t step = newest_step(folder);
@@ -100,7 +100,7 @@ const char *checkpoint_foreign(ht_session *session, const char *folder) {
     const char *wrong = NULL;
     if (!stored_open(&stored, path, NULL)) {
         SavedTensors list = saved_tensors_list(session);
-        wrong = saved_tensors_foreign(&list, &stored.at[0].file);
+        wrong = saved_tensors_foreign(&list, &stored.at[0].file, all);
         saved_tensors_free(&list);
     }
     stored_close(&stored);

@@ -25,9 +25,9 @@ const char *checkpoint_load(ht_session *session, const char *path, const char *m
                             const char *names);
 
 /* On rank 0: returns why a folder's newest valid checkpoint is of another model, with the name of
- * its file; NULL: it is of this model or another user's, or there is none. The text is valid until
- * the next call. */
-const char *checkpoint_foreign(ht_session *session, const char *folder);
+ * its file; NULL: it is of this model or another user's, or there is none. `all`: see
+ * saved_tensors_foreign. The text is valid until the next call. */
+const char *checkpoint_foreign(ht_session *session, const char *folder, bool all);
 
 /* On rank 0: returns whether a waiting checkpoint can be written now. */
 bool checkpoint_due(const ht_session *session);

@@ -102,7 +102,8 @@ void saved_save(ht_session *open, const char *folder, const ht_noted *noted, int
 /* Ends the program if the folder's checkpoints are of another model: this one's would overwrite
  * them, and neither program could resume. `call` is ht_save or ht_resume. */
 static void refuse_foreign(const char *call, ht_session *open, const char *folder) {
-    const char *wrong = checkpoint_foreign(open, folder);
+    // a program that saves may have opened only some of its models; one that resumes has all
+    const char *wrong = checkpoint_foreign(open, folder, !strcmp(call, "ht_resume"));
     if (wrong)
         ht_fail("%s was called with the folder %s, which holds checkpoints of another model (%s); "
                 "name another folder, or remove these checkpoints",

@@ -200,7 +200,7 @@ static bool is_held(const SavedTensors *list, const char *name) {
 
 static bool is_optimizer_state(const char *name) { return strchr(name, '%') != NULL; }
 
-const char *saved_tensors_foreign(const SavedTensors *list, const SafeFile *file) {
+const char *saved_tensors_foreign(const SavedTensors *list, const SafeFile *file, bool all) {
     static char text[4 * NAME_ROOM];
     const char *lacks = NULL, *has = NULL;
     for (int i = 0; i < list->count; i++) {
@@ -216,9 +216,13 @@ const char *saved_tensors_foreign(const SavedTensors *list, const SafeFile *file
     for (int i = 0; i < file->count && !has; i++)
         if (!is_optimizer_state(file->at[i].name) && !is_held(list, file->at[i].name))
             has = file->at[i].name;
-    snprintf(text, sizeof text, "it has \"%.*s\", which this model lacks, and lacks \"%.*s\"",
-             NAME_ROOM, has ? has : "", NAME_ROOM, lacks ? lacks : "");
-    return has && lacks ? text : NULL;
+    if (!(all ? has || lacks : has && lacks)) return NULL;
+    if (!has) snprintf(text, sizeof text, "it lacks \"%.*s\" of this model", NAME_ROOM, lacks);
+    else
+        snprintf(text, sizeof text, "it has \"%.*s\", which this model lacks%s%.*s%s", NAME_ROOM,
+                 has, lacks ? ", and lacks \"" : "", NAME_ROOM, lacks ? lacks : "",
+                 lacks ? "\"" : "");
+    return text;
 }
 
 /* Returns why the `number`th program that trains cannot resume from a file; NULL: it can. If
