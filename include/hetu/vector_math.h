@@ -61,6 +61,13 @@ static inline float ht_expf(float x)
     return x == x ? y : x;
 }
 
+/* Returns an odd function at x, whose value at |x| is y. Returns a NaN or a zero as it is. */
+static inline float ht_odd_at(float x, float y)
+{
+    y = x == x ? y : x;
+    return x < 0 ? -y : x == 0 ? x : y;
+}
+
 static inline float ht_tanhf(float x)
 {
     float a = x < 0 ? -x : x;
@@ -73,8 +80,7 @@ static inline float ht_tanhf(float x)
     float near = a + a * z * p;
     float far = 1.0f - 2.0f / (ht_expf(2.0f * (a > 10.0f ? 10.0f : a)) + 1.0f);
     float y = a < 0.625f ? near : far;
-    y = x == x ? y : x;
-    return x < 0 ? -y : x == 0 ? x : y;
+    return ht_odd_at(x, y);
 }
 
 /* Returns the error function: x + x * p(x^2) for small x, else 1 - exp(q(x)); q fits log(erfc). */
@@ -100,8 +106,7 @@ static inline float ht_erff(float x)
     q = q * t + 1.803495922e-4f;
     float far = 1.0f - ht_expf(q);
     float y = a < 0.9375f ? near : far;
-    y = x == x ? y : x;
-    return x < 0 ? -y : x == 0 ? x : y;
+    return ht_odd_at(x, y);
 }
 
 /* Returns log(1 + f) + n * log(2), with f in [sqrt(1/2) - 1, sqrt(2) - 1]. */

@@ -60,13 +60,6 @@ static void fit(Arena *arena, DeviceClass *class, const Sample *samples, int cou
 
 /* ---- the file ---- */
 
-static json_t *json_curve_of(const Curve *curve) {
-    json_t *list = json_array();
-    for (int i = 0; i < curve->count; i++)
-        json_array_append_new(list, json_pack("[f,f]", curve->at[i].size, curve->at[i].value));
-    return list;
-}
-
 /* Adds the rates to class "rank" of a cluster file; false if it cannot be read or written. */
 static bool extend_file(const char *path, const DeviceClass *class) {
     json_error_t error;
@@ -80,7 +73,7 @@ static bool extend_file(const char *path, const DeviceClass *class) {
     json_object_set_new(own, "overlap", json_real(class->overlap));
     json_object_set_new(own, "arithmetic", json_real(class->arithmetic));
     json_object_set_new(own, "products",
-                        json_pack("{s:o}", "f32", json_curve_of(&class->products[HT_F32])));
+                        json_pack("{s:o}", "f32", json_curve(&class->products[HT_F32])));
     bool good = !json_dump_file(cluster, path, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
     json_decref(cluster);
     return good;

@@ -75,12 +75,6 @@ typedef struct Check {
     Probed *at;
 } Check;
 
-static double now(clockid_t clock) {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* ---- the probes ---- */
 
 /* Runs in the child process: becomes the probe of a host. */
@@ -111,7 +105,7 @@ static void start(const Check *check, Probed *probed) {
     int in[2] = {-1, -1}, out[2] = {-1, -1};
     pid_t parent = getpid(), process = -1;
     probed->errors = memfd_create("errors", MFD_CLOEXEC);
-    probed->seconds = now(CLOCK_MONOTONIC);
+    probed->seconds = clock_seconds(CLOCK_MONOTONIC);
     if (probed->errors >= 0 && !pipe2(in, O_CLOEXEC) && !pipe2(out, O_CLOEXEC)) process = fork();
     if (!process) become(check, probed, in, out, parent);
     if (process < 0) probed->error_number = errno;
@@ -143,12 +137,12 @@ static void note(const Check *check, Probed *probed, const char *line) {
             add_word(probed->said[i], NAME_ROOM, line + head + 1);
     probed->ready = !strcmp(line, "ready");
     probed->awaited = !probed->ready;
-    if (probed->ready) probed->seconds = now(CLOCK_MONOTONIC) - probed->seconds;
+    if (probed->ready) probed->seconds = clock_seconds(CLOCK_MONOTONIC) - probed->seconds;
 }
 
 /* Notes the time of a host's clock; the quickest of some answers counts. */
 static void note_clock(const Check *check, Probed *probed, const char *line) {
-    double there, heard = now(CLOCK_REALTIME), error = (heard - probed->since) / 2;
+    double there, heard = clock_seconds(CLOCK_REALTIME), error = (heard - probed->since) / 2;
     (void)check;
     if (sscanf(line, "clock %lf", &there) != 1) return;
     probed->awaited = false;
@@ -190,8 +184,8 @@ static void take(const Check *check, Probed *probed, Note *note_line) {
 /* Hears all awaited probes at the same time, for some seconds at most. */
 static void hear(const Check *check, double seconds, Note *note_line) {
     struct pollfd *entries = calloc((size_t)check->count, sizeof *entries);
-    double deadline = now(CLOCK_MONOTONIC) + seconds, left = seconds;
-    for (bool any = true; any && left > 0; left = deadline - now(CLOCK_MONOTONIC)) {
+    double deadline = clock_seconds(CLOCK_MONOTONIC) + seconds, left = seconds;
+    for (bool any = true; any && left > 0; left = deadline - clock_seconds(CLOCK_MONOTONIC)) {
         nfds_t number = 0;
         for (int i = 0; i < check->count; i++)
             if (check->at[i].awaited)
@@ -215,7 +209,7 @@ static void ask(Probed *probed, const char *question) {
 static void time_clocks(const Check *check) {
     for (int turn = 0; turn < TIMINGS; turn++) {
         for (int i = 0; i < check->count; i++) {
-            check->at[i].since = now(CLOCK_REALTIME);
+            check->at[i].since = clock_seconds(CLOCK_REALTIME);
             if (check->at[i].ready) ask(&check->at[i], "time\n");
         }
         hear(check, REACH_SECONDS, note_clock);
@@ -421,7 +415,7 @@ static void list_hosts(Check *check, const Slots *slots) {
 static bool make_marker(Check *check) {
     snprintf(check->marker, sizeof check->marker, ".heturun-check.XXXXXX");
     int file = mkostemp(check->marker, O_CLOEXEC);
-    uint64_t key = (uint64_t)getpid() << 32 ^ (uint64_t)(now(CLOCK_REALTIME) * 1e6);
+    uint64_t key = (uint64_t)getpid() << 32 ^ (uint64_t)(clock_seconds(CLOCK_REALTIME) * 1e6);
     snprintf(check->key, sizeof check->key, "%016" PRIx64, key);
     bool good = file >= 0 && write(file, check->key, KEY_DIGITS) == KEY_DIGITS;
     if (!good)

@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 enum {
-    SETTLE = 300,          // milliseconds in which a dead rank on this machine is noticed
-    REMOTE_SETTLE = 20000, // milliseconds in which a dead rank on another machine is noticed
-    DEFAULT_TIMEOUT = 600  // seconds
+    SETTLE = 300,         // milliseconds in which a dead rank on this machine is noticed
+    REMOTE_SETTLE = 20000 // milliseconds in which a dead rank on another machine is noticed
 };
 
 /* Removes the in-memory checkpoints on the other machines, once for each machine. */

@@ -266,19 +266,20 @@ const Rank *ranks_failed(const Ranks *ranks) {
     return NULL;
 }
 
-static double now(void) {
+double clock_seconds(clockid_t clock) {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 int ranks_await_ends(Ranks *ranks, int signal_number, int grace) {
-    double since = now();
+    double since = clock_seconds(CLOCK_MONOTONIC);
     bool all = false, cut = false;
     int status = 0;
-    while (!all && !cut && now() < since + grace) {
+    while (!all && !cut && clock_seconds(CLOCK_MONOTONIC) < since + grace) {
         int more = ranks_signal();
-        cut = more == SIGINT || more == SIGHUP || (more == SIGTERM && now() > since + AGAIN);
+        cut = more == SIGINT || more == SIGHUP ||
+              (more == SIGTERM && clock_seconds(CLOCK_MONOTONIC) > since + AGAIN);
         ranks_look(ranks);
         status = ranks_status(ranks, &all);
     }

@@ -9,6 +9,12 @@
 
 #include <signal.h>
 #include <sys/types.h>
+#include <time.h>
+
+enum { DEFAULT_TIMEOUT = 600 }; // seconds if HETU_TIMEOUT is not set (runtime/transport/world.c)
+
+/* Returns the time of a clock in seconds. */
+double clock_seconds(clockid_t clock);
 
 typedef struct Rank {
     pid_t process; // -1: it could not be started

@@ -24,7 +24,6 @@ enum {
     HOST_ROOM = 256,
     VARIABLES_ROOM = 48 << 10, // bytes of exported variables in all
     HEAD = 8,                  // bytes of the number before them: digits and the end of a line
-    DEFAULT_TIMEOUT = 600,     // seconds
     PATIENCE = 5,              // seconds beyond HETU_TIMEOUT in which heturun may be silent
     LOOK = 20                  // milliseconds that input_ended waits
 };
@@ -234,12 +233,6 @@ static pid_t launch(char **words) {
     return -1;
 }
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* Reads bytes of the standard input. Returns false if it ends, or is silent for `patience` s. */
 static bool read_input(char *bytes, size_t length, double patience) {
     for (size_t held = 0; held < length;) {
@@ -278,9 +271,10 @@ static bool take_variables(double patience) {
 static bool input_ended(pid_t process, double patience, double *last) {
     char byte;
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
-    if (poll(&input, 1, LOOK) <= 0) return patience > 0 && now() - *last > patience;
+    if (poll(&input, 1, LOOK) <= 0)
+        return patience > 0 && clock_seconds(CLOCK_MONOTONIC) - *last > patience;
     if (read(STDIN_FILENO, &byte, 1) <= 0) return true;
-    *last = now();
+    *last = clock_seconds(CLOCK_MONOTONIC);
     if (byte) kill(process, byte);
     return false;
 }
@@ -330,7 +324,7 @@ int remote_hold(char **words) {
     if (!take_variables(patience) || !enter(words[0])) return CANNOT_START;
     pid_t process = launch(words + 1);
     if (process < 0) return CANNOT_START;
-    double last = now();
+    double last = clock_seconds(CLOCK_MONOTONIC);
     while (waitpid(process, &status, WNOHANG) == 0)
         if (input_ended(process, patience, &last)) {
             kill(-process, SIGKILL);

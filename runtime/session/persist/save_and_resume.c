@@ -100,10 +100,10 @@ void saved_save(ht_session *open, const char *folder, const ht_noted *noted, int
 }
 
 /* Ends the program if the folder's checkpoints are of another model: this one's would overwrite
- * them, and neither program could resume. `call` is ht_save or ht_resume. */
-static void refuse_foreign(const char *call, ht_session *open, const char *folder) {
-    // a program that saves may have opened only some of its models; one that resumes has all
-    const char *wrong = checkpoint_foreign(open, folder, !strcmp(call, "ht_resume"));
+ * them, and neither program could resume. `all`: the session has all models of the program, as at
+ * ht_resume, not only those opened before an ht_save. */
+static void refuse_foreign(const char *call, ht_session *open, const char *folder, bool all) {
+    const char *wrong = checkpoint_foreign(open, folder, all);
     if (wrong)
         ht_fail("%s was called with the folder %s, which holds checkpoints of another model (%s); "
                 "name another folder, or remove these checkpoints",
@@ -113,7 +113,7 @@ static void refuse_foreign(const char *call, ht_session *open, const char *folde
 /* Checks a folder once: later checkpoints in it are this program's. */
 static void check_owner(ht_session *open, const char *folder) {
     if (open->owned && !strcmp(open->owned, folder)) return;
-    refuse_foreign("ht_save", open, folder);
+    refuse_foreign("ht_save", open, folder, false);
     free(open->owned);
     open->owned = strdup(folder);
 }
@@ -288,7 +288,7 @@ int64_t ht_resume(ht_session *open, const char *folder) {
     }
     found = found || (copy >= 0 && take_copy(open, copy));
     free(steps);
-    if (count && (!found || used)) refuse_foreign("ht_resume", open, folder);
+    if (count && (!found || used)) refuse_foreign("ht_resume", open, folder, true);
     if (found) ending_resumed(open, folder);
     return found ? saved_steps(open) : 0;
 }
