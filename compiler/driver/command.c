@@ -196,7 +196,7 @@ static const char *make_name(Arena *arena, const char *name) {
     return text_bytes(&text);
 }
 
-/* Adds a rule for `read`, if it is a plain file, to a dependency file; false when writing fails. */
+/* Appends the rule "TARGET: READ" to `file` if `read` is a plain file; false when writing fails. */
 static bool append_dependency(Arena *arena, const char *read, const char *file,
                               const char *target) {
     struct stat found;
@@ -206,7 +206,7 @@ static bool append_dependency(Arena *arena, const char *read, const char *file,
            !fclose(stream);
 }
 
-/* Adds rules for the files of --strategy, --cluster and --resume; false when writing fails. */
+/* Appends such rules for the files of --strategy, --cluster and --resume; false on failure. */
 static bool append_dependencies(Arena *arena, const Options *options, const char *file,
                                 const char *target) {
     bool good = true;

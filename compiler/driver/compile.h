@@ -36,10 +36,10 @@ CompileOptions compile_options(const Options *options);
 /* Returns the target: the cluster, and whether communication overlaps with computing. */
 Target compile_target(const Options *options, const struct Cluster *cluster);
 
-/* Runs the frontend and the passes on a source. Returns NULL after reporting errors. */
+/* Runs the frontend and the passes on a source; prints the tables of -R. Returns NULL on errors. */
 Unit *unit_read(Driver *driver, const char *source);
 
-/* Appends the C files of a unit, which include the unit's source under the name `include`. */
+/* Appends a unit's C files to `files`; they include its source under the name `include`. */
 void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include);
 
 /* Compiles a unit that has models to `object`. Returns the exit status: 0; 1 after errors, or when
@@ -74,7 +74,7 @@ void add_source_word(Command *command, const char *source);
 /* Adds the options that find hetu.h and define _HSPMD; these must follow the user's options. */
 void add_headers(Driver *driver, Command *command);
 
-/* Adds a word of the command line with its value. */
+/* Adds an item of the command line: its word, and its value if it has one. */
 void command_add_item(Command *command, const Item *item);
 
 /* Returns whether an option changes generated code, not the meaning of the source. Emitted files
@@ -111,7 +111,7 @@ const char *language_option(Diag *diag, const char *option);
  * names, else to one named like the source, and prints the reasons. Returns the exit status. */
 int plan_make(Driver *driver);
 
-/* Prints what the models have and the strategies (--strategies). Returns the exit status. */
+/* Prints dimensions, parameters and layers of models, and strategies. Returns the exit status. */
 int list_make(Driver *driver);
 
 /* Replaces modules of the unit by the --resume file's modules of the same model and strategy.

@@ -178,7 +178,7 @@ static bool write_text(Driver *driver, Text *text) {
 
 typedef Array(Unit *) Units;
 
-/* Reads every source that may have models; false after errors. */
+/* Reads every source that may have models; appends units that have some. False after errors. */
 static bool read_units(Driver *driver, Units *units) {
     const char **sources = sources_of(driver);
     bool good = true;
@@ -303,7 +303,7 @@ static void check_report(const Options *options) {
     check_output(options, options->report);
 }
 
-/* Writes the report of all modules to `written`, a path of output_begin. */
+/* Writes the report of all modules to `written`, then renames that file to the path of --report. */
 static bool write_report(Driver *driver, const char *written) {
     const char *path = driver->options->report;
     Text text = {.arena = driver->arena};
@@ -362,7 +362,7 @@ static int make_folder_program(Driver *driver, const char *const *sources) {
     return status ? status : output_finish(&driver->tools, written, program, 0777) ? 0 : 1;
 }
 
-/* Compiles the objects whose models waited. Returns the exit status. */
+/* Compiles each part that waited to a temporary object, made[i]. Returns the exit status. */
 static int make_waiting(Driver *driver, const PortionList *waiting, const char **made) {
     int worst = 0;
     for (int i = 0; i < waiting->count; i++) {
@@ -485,7 +485,8 @@ static int make_with_report(Driver *driver) {
     return status ? status : write_report(driver, written) ? 0 : 1;
 }
 
-/* Writes standard input, a source, to a temporary file. Returns false after a message. */
+/* Copies standard input to a temporary file, which replaces its item; with -c, the output is
+ * stdin.o unless -o names another. Returns false after a message. */
 static bool read_input(Driver *driver, Options *options) {
     enum { MOST = 1 << 26 };
     Item *item = &options->cc.items.at[options->cc.from_input];
@@ -515,12 +516,12 @@ static bool return_input(const Options *options) {
     return true;
 }
 
-/* Returns whether -S or -fsyntax-only leaves sources to the C compiler; hetucc checks models. */
+/* Returns whether -S or -fsyntax-only is given: hetucc then checks models, but compiles nothing. */
 static bool checks(const Options *options) {
     return options_have(options, "-S") || options_have(options, "-fsyntax-only");
 }
 
-/* Checks the models of sources that the C compiler compiles alone. Returns false after errors. */
+/* With -S or -fsyntax-only, checks the models; -S then refuses them. Returns false after errors. */
 static bool check_handed_over(Driver *driver) {
     Units units = {0};
     bool assembly = options_have(driver->options, "-S");

@@ -199,7 +199,7 @@ typedef Array(char *) Words;
 
 typedef struct Line {
     Arena *arena;
-    char **next; // words as typed; NULL at the end
+    char **next; // the next word as typed; NULL follows the last
     Words words; // for argp
 } Line;
 
@@ -218,7 +218,7 @@ static const struct argp_option *long_option(const char *name, size_t length) {
 
 _Noreturn static void mistake(const char *text, const char *word) { tool_misused(text, word); }
 
-/* Reports a misspelled long option of hetucc; the C compiler would not suggest the right one. */
+/* Refuses a word that resembles a long option; the C compiler would not suggest the right one. */
 static void refuse_misspelled(Arena *arena, const char *word) {
     const char *closest = tool_closest_option(option_table, word);
     if (closest)

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-/* Defined whenever hetucc reads or compiles a source: the year and month of the language. */
+/* Defines _HSPMD, the year and month of the language, whenever hetucc reads or compiles a source. */
 #define HSPMD_DEFINE "-D_HSPMD=202611"
 
 typedef enum ItemKind {
@@ -42,7 +42,7 @@ typedef enum Remark { REMARK_COMM, REMARK_SWITCH, REMARK_MEMORY, REMARK_SHARDING
 /* The words for the C compiler, and facts about them. */
 typedef struct CcOptions {
     ItemList items;
-    int source_count, input_count;
+    int source_count, input_count; // C sources; these, all other files, and libraries (-l)
     int from_input; // index of the item that is standard input, C source (-x c -); -1: none
     bool hand_over; // -E, -S, -M, ...: the C compiler does everything
     bool optimised; // some -O was given

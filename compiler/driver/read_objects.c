@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes of an open file, read, not mapped: if a mapped file shrinks, a signal ends hetucc. */
+/* `size` bytes of an open file from `begin` on; not mapped, since SIGBUS would end hetucc if the
+ * file shrank. */
 typedef struct Bytes {
     int file;
     uint64_t begin, size;

@@ -12,7 +12,7 @@
 typedef Array(const char *) AxisNames;
 typedef Array(Position) AxisPlaces;
 
-/* Reads axis { * axis }. */
+/* Reads axis { * axis }. Appends names to `axes` and positions to `places`. */
 static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *places) {
     Tokens *tokens = parser->tokens;
     do {
@@ -29,7 +29,7 @@ static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *plac
     return true;
 }
 
-/* Reads dimension : axes. */
+/* Reads `dimension : axes` to *rule. */
 static bool parse_rule(StrategyParser *parser, SplitRule *rule) {
     Tokens *tokens = parser->tokens;
     AxisNames axes = {0};
@@ -274,7 +274,7 @@ static bool unknown_statement(StrategyParser *parser) {
     const char *words[STATEMENTS];
     for (int i = 0; i < STATEMENTS; i++) words[i] = statements[i].word;
     bool bad = tokens->token->kind == TOKEN_BAD; // one refused character, as in ".end"
-    if (parser->open && !strncmp(tokens->token[bad].text, "end", 3)) { // or "ends"
+    if (parser->open && !strncmp(tokens->token[bad].text, "end", 3)) { // as in "ends"
         if (!bad)
             tokens_error(tokens, "\"%s\" begins no statement of a strategy", tokens->token->text);
         diag_note(tokens->diag, tokens->token->at, "did you mean \"end strategy\"?");

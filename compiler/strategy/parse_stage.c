@@ -13,7 +13,7 @@ typedef struct DeviceList {
     Array(const char *) class;
 } DeviceList;
 
-/* Reads the prefix NAME `:` of an item, a class or a tower. Returns the name, or NULL for none. */
+/* Reads an item's prefix `NAME:`, a class or tower. Returns the name; NULL: there is no prefix. */
 static const char *parse_prefix(Tokens *tokens) {
     const char *name = tokens->token->text;
     if (tokens->token->kind != TOKEN_NAME || !tokens_before(tokens, ":")) return NULL;
@@ -142,7 +142,7 @@ static const struct StageClause {
                      {"recompute", parse_recompute}};
 enum { STAGE_CLAUSES = sizeof stage_clauses / sizeof *stage_clauses };
 
-/* Reports a word that is not a clause of the statement. Returns false. */
+/* Reports that the current token is no clause (`words`) of the statement. Returns false. */
 static bool unknown_clause(StrategyParser *parser, const char *statement, const char *const *words,
                            int count) {
     Tokens *tokens = parser->tokens;

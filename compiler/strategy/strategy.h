@@ -74,7 +74,7 @@ typedef struct Stage {
     Array(MeshAxis) mesh;             // empty: a single device
     Position mesh_at;                 // position of the clause `mesh`; without it, of `stage`
     Array(LayerRange) layers;         // empty: all layers
-    const char *recompute;            // NULL, "full", "selective"
+    const char *recompute;            // "full" or "selective"; NULL: nothing is recomputed
     Position recompute_at;
     Position at;
 } Stage;
@@ -149,12 +149,12 @@ bool strategy_parse(Arena *arena, Diag *diag, Token *tokens, const StrategyNames
 /* Reads the strategy at the current token, through `end strategy`; NULL after an error. */
 Strategy *strategy_parse_one(Tokens *tokens);
 
-/* Reports contradictions within a strategy, for strategy_parse. Returns whether it is sound. */
+/* Reports contradictions within a strategy, for strategy_parse. Returns whether there are none. */
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names);
 
 /* Replaces devices named by class by device numbers of the cluster; such devices are errors if
- * `cluster` is NULL. `file` is the cluster's name in messages. Returns whether all devices were
- * found and no device is named twice or forgotten. */
+ * `cluster` is NULL. `file` is the cluster file's name in messages. Returns whether all devices
+ * were found and no device is named twice or forgotten. */
 bool strategy_resolve(Diag *diag, Strategy *strategy, const struct Cluster *cluster,
                       const char *file);
 
@@ -176,7 +176,7 @@ extern const char *const schedule_words[SCHEDULE_ZERO_BUBBLE + 1];
 /* Returns the number of devices (ranks), idle ones included, of a resolved strategy. */
 int strategy_device_count(const Strategy *strategy);
 
-/* Returns the schedule; by default 1f1b, or interleaved where a stage has several layer ranges. */
+/* Returns the schedule; by default 1f1b, or interleaved if a stage has several numbered ranges. */
 ScheduleKind strategy_schedule(const Strategy *strategy);
 
 /* Returns whether any pipeline has padding lengths of its own. */

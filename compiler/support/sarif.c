@@ -52,7 +52,7 @@ static json_t *uri_json(const char *path) {
     return json;
 }
 
-/* Returns the column of a place counted in code points; `column` counts bytes of UTF-8. */
+/* Returns the column of a place counted in code points; place->column counts bytes of UTF-8. */
 static int column_of(const SarifPlace *place) {
     int column = place->column;
     for (int i = 0; place->text && i < place->column - 1 && i < (int)place->length; i++)

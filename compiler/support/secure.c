@@ -77,7 +77,7 @@ bool secure_is_foreign(const char *path) {
 typedef struct Way {
     char whole[PATH_MAX]; // the resolved part, without links; "": the root
     char rest[PATH_MAX];  // the part that is not resolved yet
-    int links;            // number of links on the way
+    int links;            // number of links met so far
     bool foreign; // another user can have created a resolved name, in a folder where all may write
 } Way;
 

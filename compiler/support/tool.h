@@ -43,10 +43,10 @@ void tool_read_words(const char *words, const char *what, int least, int most, i
                      char **argv);
 
 /* Reads NAME=VALUE, or the two words NAME VALUE, at argv[*at], and moves *at to the last word read.
- * Returns the value; NULL: the word is another one. */
+ * Returns the value; NULL: argv[*at] is another option. A missing value ends the process. */
 const char *tool_value(const char *name, char **argv, int *at);
 
-/* Sets the options that a tool has besides hetucc's; `names` ends with NULL. */
+/* Sets options that tool_closest_option suggests besides its table's; `names` ends with NULL. */
 void tool_own_options(const char *const *names);
 
 /* Returns the option of an argp table, or of the tool's own, that a misspelled word such as

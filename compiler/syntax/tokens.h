@@ -23,7 +23,7 @@ typedef struct Tokens {
 /* Returns a cursor at the first token of a text whose position is `at`. Line ends are blanks. */
 Tokens tokens_of(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Move to the next token of the line, and to the first token of the next line. */
+/* Move to the next token unless the line ends here, and to the first token of the next line. */
 void tokens_next(Tokens *tokens);
 void tokens_next_line(Tokens *tokens);
 
