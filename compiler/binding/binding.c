@@ -262,7 +262,7 @@ static void refuse_merged(BindCall *call, int i, int dim, const RuleDim *merged,
 }
 
 /* Infers the one unknown factor of a merged dimension: 4 for extent 12 with a known factor of 3.
- * Refuses 12 with 5. Returns whether an extent is new. */
+ * Refuses an extent that the known factors do not give. Returns whether an extent is new. */
 static bool learn_merged(BindCall *call, int i, int dim, const RuleDim *merged) {
     int unknown = -1;
     int64_t known = 1, extent = call->tensors[i].extent[dim];

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-/* Defines _HSPMD, the year and month of the language, whenever hetucc reads or compiles a source. */
+/* Defines _HSPMD, year and month of the language, whenever hetucc reads or compiles a source. */
 #define HSPMD_DEFINE "-D_HSPMD=202611"
 
 typedef enum ItemKind {

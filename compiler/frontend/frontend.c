@@ -30,7 +30,7 @@ static void add_shape_variable(Frontend *run, CVar *var) {
     eval_destroy(ev);
 }
 
-/* Lists user's operators without a body in this file. libhetu has the bodies of hetu's own ones. */
+/* Adds to unit->bodiless the user's operators without a body here. libhetu has hetu's bodies. */
 static void find_bodiless(Frontend *run) {
     for (int i = 0; i < run->cunit->operators.count; i++) {
         const CFunction *function = run->cunit->operators.at[i]->function;
@@ -46,7 +46,7 @@ static const char *standard(const FrontendPart *part) {
     return std;
 }
 
-/* Reads the file with its operators and pragmas, then the other sources that its models need. */
+/* Reads the file, then the sources that its models need, to run->cunit; NULL there after errors. */
 static void *read_file(void *data) {
     Frontend *run = data;
     CUnit *cunit = run->cunit =
@@ -134,7 +134,7 @@ static void *read_all(void *data) {
     return NULL;
 }
 
-/* Runs `work` on a thread with a large stack, for models of deep recursion and sums of 100,000
+/* Runs `work` on a thread with a stack of 1 GiB, for models of deep recursion and sums of 100,000
  * terms. libclang parses on this thread, not on its own thread, whose stack has 8 MiB. */
 static void with_deep_stack(void *(*work)(void *), void *data) {
     pthread_attr_t attributes;

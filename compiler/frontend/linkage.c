@@ -22,7 +22,7 @@ void linkage_defined(const CUnit *unit, LinkNames *names) {
 typedef struct Search {
     CUnit *unit;
     LinkNames *names;
-    bool *functions, *vars; // visited, by number
+    bool *functions, *vars; // by number of the function or variable: it has been visited
 } Search;
 
 static void find_in_expression(const CExpr *expr, void *data);

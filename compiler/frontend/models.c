@@ -322,8 +322,8 @@ static Module *evaluate_again(CUnit *cunit, const Module *module, void *data) {
     return evaluate(cunit, again->options, module->strategy, again->arguments, false);
 }
 
-/* Evaluates a model with the current values of the shape variables. With `notes`, records which
- * variables of the program the evaluation reads and changes. */
+/* Returns a model evaluated with the current shape variables, incomplete after an error. With
+ * `notes`, records which variables of the program the evaluation reads and changes. */
 static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Strategy *strategy,
                         const Arguments *arguments, bool notes) {
     const CFunction *function = arguments->function;
@@ -430,7 +430,7 @@ static void add_program(CUnit *cunit, const ModelCall *call, Programs *programs)
     eval_destroy(ev);
 }
 
-/* Makes modules of programs under a strategy, except known ones, and ones of models that failed. */
+/* Makes the programs' modules under a strategy, except known ones and those of failed models. */
 static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *options,
                          const Strategy *strategy, const Programs *programs) {
     strategies_give_shapes(cunit, strategy);

@@ -42,15 +42,15 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options);
 
 /* ---- pipelines that read shorter rows (evaluate_lengths.c) ---- */
 
-/* Evaluates the model of a module again, with the current values of the shape variables. */
+/* A function that evaluates the model of a module again, with the current shape variables. */
 typedef struct Evaluator {
     Module *(*evaluate)(CUnit *unit, const Module *module, void *data);
     void *data;
 } Evaluator;
 
-/* Sets links->variants of a training module: the model with each pipeline's own lengths. Checks
- * that these lengths change no parameter, and that they only shorten inputs, never their first
- * dimension. Checks that a pragma `padding` gives a value for the elements that are cut off. */
+/* Sets links->input_types of a training module, and links->variants, the model with each pipeline's
+ * own lengths. Checks that these lengths change no parameter and only shorten inputs, never their
+ * first dimension, and that a pragma `padding` gives a value for the elements that are cut off. */
 void lengths_evaluate(CUnit *unit, const Module *module, ModuleLinks *links,
                       const Evaluator *evaluator);
 

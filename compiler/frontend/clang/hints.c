@@ -101,8 +101,8 @@ static bool is_among(const NameList *names, const char *name) {
     return false;
 }
 
-/* Returns the member that a word stands for, which may be misspelt, as may another library's word
- * for it; NULL: none is close. */
+/* Returns the member that `word`, perhaps misspelt, names, perhaps as another library names it;
+ * NULL: none is close. */
 static const char *meant_member(Arena *arena, const NameList *members, const char *word) {
     NameList known = {0};
     for (int i = 0; i < members->count; i++) array_push(arena, &known, members->at[i]);
@@ -117,7 +117,7 @@ static const char *meant_member(Arena *arena, const NameList *members, const cha
     return closest;
 }
 
-/* Suggests a member for a designator of none, and lists the members. */
+/* For an error of an unknown member in an initializer, suggests a member and lists all. */
 static void hint_member(Reader *r, const char *text, Position at) {
     const char *word = quoted_after(r->arena, text, "field designator '"),
                *type = quoted_after(r->arena, text, "any field in type '");

@@ -233,7 +233,7 @@ static const char *next_for(const char *at) {
     return NULL;
 }
 
-/* Finds which of the three parts of a `for` head are present. False: `at` begins no head. */
+/* Sets present[] for the three parts that a `for` head may have. False: `at` begins no head. */
 static bool read_head(const char *at, bool present[3]) {
     int depth = 0, part = 0;
     for (at += strspn(at, " "); *at;) {

@@ -169,7 +169,7 @@ Val operator_call(Eval *ev, const Call *call);
 /* Returns `at` or, inside hetu's headers, the position of the model's call into them. */
 Position operator_position(const Eval *ev, Position at);
 
-/* Append an op: _emit to the module or gradient being evaluated, _update to the update section. */
+/* Append an op: _update to the update section, _emit to the module, gradient or rule evaluated. */
 void operator_emit(Eval *ev, Op *op);
 void operator_update(Eval *ev, Op *op);
 

@@ -126,7 +126,7 @@ static void format_floating(Formatter *f, const Conversion *c) {
     text_print(f->out, spelled, value->f);
 }
 
-/* Refuses arguments that overlap the destination. */
+/* Refuses an argument whose `length` bytes at the pointer `from` overlap the destination. */
 static void check_apart(Formatter *f, uint64_t from, int64_t length) {
     int64_t begin = (int32_t)from, to = (int32_t)f->to;
     if (f->to && from >> 32 == f->to >> 32 && begin < to + f->room && begin + length > to)

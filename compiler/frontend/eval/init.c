@@ -23,7 +23,8 @@ typedef struct Leaf {
     const CType *type;
     const CExpr *value;
     int first; // index of the first leaf with this expression, which leaves of a range share
-    int64_t whole_begin, whole_end; // bits [begin, end) of a braced element of a range; end 0: none
+    // Bits [begin, end) of the element, if a list in braces is for a range of elements; else end 0.
+    int64_t whole_begin, whole_end;
 } Leaf;
 
 /* The initialized member of a union. */
@@ -54,7 +55,7 @@ typedef struct Filler {
     Level level[MOST_LEVELS];
     int depth;
     int64_t end; // largest leaf_end so far, in bits
-    bool sorted, shared;
+    bool sorted, shared; // leaves have ascending offsets; leaves of a range share an expression
     int64_t whole_begin, whole_end; // Leaf.whole_begin and whole_end of new leaves
     Choices *choices;
 } Filler;

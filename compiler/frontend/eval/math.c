@@ -139,7 +139,7 @@ static Val fma_call(const Call *call, bool narrow) {
                             : fma(a[0].f, a[1].f, a[2].f));
 }
 
-/* Evaluates functions that round to integers, abs and the like, ldexp and scalbn. */
+/* Evaluates functions that round to integers, abs and the like, ldexp, scalbn; false: no such one. */
 static bool integer_call(Eval *ev, const Call *call, const char *name, Val *value) {
     static const struct {
         const char *name;
@@ -205,7 +205,7 @@ static Val sign_bit(const Eval *ev, const Call *call) {
     return val_int(call->function->result, !signbit(x->f) ? 0 : whole ? INT32_MIN : 1);
 }
 
-/* Evaluates the builtin functions that macros of math.h expand to. */
+/* Evaluates the builtin functions that macros of math.h expand to; false: another function. */
 static bool macro_call(const Eval *ev, const Call *call, const char *name, Val *value) {
     const CType *type = call->function->result;
     double x = call->count ? call->args[0].f : 0;

@@ -90,8 +90,8 @@ bool expression_names(const CUnit *unit, const Scope *scope, const char *name);
  * strategy was refused, so its other lines are not reported. */
 typedef enum StrategyLines { LINES_NONE, LINES_INSIDE, LINES_REFUSED } StrategyLines;
 
-/* Reads a pragma from its line. Reports an unknown directive and returns PRAGMA_BAD. Reads and
- * updates *lines, since every line inside a strategy belongs to that strategy. */
+/* Returns the pragma of a line; its kind is PRAGMA_BAD after an error, as for an unknown directive.
+ * Reads and updates *lines, since every line inside a strategy belongs to that strategy. */
 Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaLine *line, StrategyLines *lines);
 
 /* Reports a pragma that is probably meant for hetucc, but has misplaced, missing or misspelled

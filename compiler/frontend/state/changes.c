@@ -68,8 +68,8 @@ static bool may_change(Use use) {
     return use.kind == USE_GIVEN || (use.kind == USE_KEPT && use.to->access.through.count);
 }
 
-/* Returns how many functions may change a use's target: one, the current function. For an
- * initializer at file scope, counts those that store through the variable. */
+/* Returns how many functions may change what is used: one, the current function; for an initializer
+ * at file scope, those that store through the variable. */
 static int changers(const Scan *s, Use use) {
     return s->function ? 1 : use.kind == USE_KEPT ? use.to->access.through.count : 0;
 }
