@@ -151,7 +151,7 @@ int bind_rank(const BindCall *call, const BindTensor *tensor, int *unknown) {
     return rank;
 }
 
-/* Infers an ellipsis's count from operand i's rank; refuses a wrong rank. True if it is new. */
+/* Infers an ellipsis's count from operand i's rank; refuses a wrong rank. True: count is new. */
 static bool learn_count(BindCall *call, int i) {
     const BindTensor *x = &call->tensors[i];
     int unknown, rank = bind_rank(call, x, &unknown);
@@ -228,7 +228,7 @@ static bool know(BindCall *call, int bound, int64_t extent, int i, int dim) {
     return true;
 }
 
-/* Reports that dimension `dim` of operand i has not the known extent of a bound factor. */
+/* Reports that dimension `dim` of operand i has `extent`, not its bound factor's known extent. */
 static void refuse_extent(BindCall *call, int bound, int i, int dim, int64_t extent) {
     BindSource source = call->source[bound];
     const char *name = call->tensors[i].name,
@@ -279,7 +279,7 @@ static bool learn_merged(BindCall *call, int i, int dim, const RuleDim *merged) 
     return unknown >= 0 && know(call, unknown, extent / known, i, dim);
 }
 
-/* Infers extents from operand i: from its merged or its other dimensions. True if one is new. */
+/* Infers extents from operand i's merged dimensions (`merged`) or its others. True: one is new. */
 static bool learn_operand(BindCall *call, int i, bool merged) {
     const BindTensor *x = &call->tensors[i];
     bool learnt = false;

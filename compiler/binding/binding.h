@@ -103,5 +103,5 @@ int bind_rank(const BindCall *call, const BindTensor *tensor, int *unknown);
 int bind_bound(const BindCall *call, int factor, int member, int k);
 int bind_factor(const BindCall *call, int bound);
 
-/* Writes `asked` to `extent`, a -1 replaced so that the product is `elements`; false: it is not. */
+/* Writes `asked` to `extent`, a -1 replaced so that the product is `elements`; false on failure. */
 bool bind_shape(const int64_t *asked, int rank, int64_t elements, int64_t *extent);

@@ -206,7 +206,7 @@ static bool append_dependency(Arena *arena, const char *read, const char *file,
            !fclose(stream);
 }
 
-/* Appends such rules for the files of --strategy, --cluster and --resume; false on failure. */
+/* Appends rules for the files of --strategy, --cluster and --resume to `file`; false on failure. */
 static bool append_dependencies(Arena *arena, const Options *options, const char *file,
                                 const char *target) {
     bool good = true;

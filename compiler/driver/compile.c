@@ -419,7 +419,7 @@ static int merge(Driver *driver, const char *const *parts, int count, const char
     return command_run(&driver->tools, &command) ? 1 : 0;
 }
 
-/* Returns 0; 1: the source, a full disk or a signal made a command fail; 2: a bug, as reported. */
+/* Returns 0; 1: the source, a full disk or a signal made a command fail; 2: a bug, reported here. */
 static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, const int *status) {
     int worst = 0;
     for (int i = 0; i < files->count; i++)

@@ -53,7 +53,7 @@ static void add_value(Arena *arena, NamedDims *dims, const Value *value) {
         }
 }
 
-/* After pass factor_dims, adds each name's extent: the product of its extents in the value. */
+/* After pass factor_dims, adds each name's extent: the product over its dimensions in the value. */
 static void add_factors(Arena *arena, NamedDims *dims, const Value *value) {
     for (int i = 0; i < dims->count; i++) {
         int64_t extent = 1;

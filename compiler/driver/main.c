@@ -105,7 +105,7 @@ static const char *input_wrong(Arena *arena, const char *path) {
                : kind;
 }
 
-/* Checks that every input can be read; a file of -include may be in a folder of -I instead. */
+/* Checks that every input can be read, except -include files that -I may find; false if not. */
 static bool check_inputs(Arena *arena, const Options *options) {
     bool good = true;
     for (int i = 0; i < options->cc.items.count; i++) {
@@ -255,7 +255,7 @@ static bool translate_folder(Driver *driver, const Units *units) {
     return folder && folder_write(folder, path);
 }
 
-/* Checks that there are sources and no object with a waiting model, for --emit and --stop-after. */
+/* Checks for --emit and --stop-after that there are sources and no waiting models; false if not. */
 static bool check_sources(Driver *driver) {
     const Options *options = driver->options;
     if (options->backend->folder && options->emit == EMIT_C && !options->output)
@@ -315,7 +315,7 @@ static bool write_report(Driver *driver, const char *written) {
 
 /* ---- programs and objects ---- */
 
-/* Compiles a source to `object`, or sets *plain: the C compiler can do that. Returns the status. */
+/* Compiles a source to `object`, or sets *plain if the C compiler alone can. Returns the status. */
 static int compile_source(Driver *driver, const char *source, const char *object, bool *plain) {
     *plain = !source_is_ours(driver, source);
     Unit *unit = *plain ? NULL : unit_read(driver, source);
@@ -417,7 +417,7 @@ static void check_known(const Options *options) {
     check_output(options, options->output);
 }
 
-/* Compiles the strategies of the first source, or of the first object with models, to `object`. */
+/* Compiles `source`, or if NULL the first waiting part, to `object`. Returns the exit status. */
 static int make_first(Driver *driver, const char *source, const char *object) {
     const PortionList *waiting = source ? &none_waits : driver_waiting(driver);
     Unit *unit = source ? unit_read(driver, source) : NULL;
@@ -426,7 +426,7 @@ static int make_first(Driver *driver, const char *source, const char *object) {
     return waiting->count ? section_make(driver, waiting->at[0], object) : 1;
 }
 
-/* Makes the shared object of new strategies that a running program loads. Returns the status. */
+/* Makes the shared object of strategies that a running program loads. Returns the exit status. */
 static int make_arriving(Driver *driver, const char *source) {
     const char *output = driver->options->output, *object = temporary(&driver->tools, "arriving.o");
     check_known(driver->options);
@@ -505,7 +505,7 @@ static bool read_input(Driver *driver, Options *options) {
     return output_text(&driver->tools, item->text, text_bytes(&text));
 }
 
-/* Reopens standard input from the file that read_input wrote, for the C compiler. */
+/* Reopens standard input from read_input's file, for the C compiler; false after a message. */
 static bool return_input(const Options *options) {
     Item *item = &options->cc.items.at[options->cc.from_input];
     if (!freopen(item->text, "rb", stdin)) {

@@ -226,7 +226,7 @@ static void refuse_misspelled(Arena *arena, const char *word) {
                 arena_substring(arena, word, strcspn(word, "=")));
 }
 
-/* Refuses an option at the end of the line that needs a value. */
+/* Refuses `word`, an option that needs a value, at the end of the line. */
 static void check_next(const Line *line, const char *word) {
     if (!*line->next) mistake("the option %s needs a value", word);
 }

@@ -36,7 +36,7 @@ typedef Array(Item) ItemList;
 /* The form of hetucc's output (--emit). */
 typedef enum Emit { EMIT_EXE, EMIT_C, EMIT_IR, EMIT_COST, EMIT_COST_JSON } Emit;
 
-/* Words of -R. */
+/* What an option -R can ask for. */
 typedef enum Remark { REMARK_COMM, REMARK_SWITCH, REMARK_MEMORY, REMARK_SHARDING, REMARKS } Remark;
 
 /* The words for the C compiler, and facts about them. */
@@ -81,7 +81,7 @@ typedef struct Options {
 /* Returns whether a word begins with `with`. */
 bool begins(const char *word, const char *with);
 
-/* Returns whether the command line has `word` for the C compiler. */
+/* Returns whether one of the words for the C compiler is `word`. */
 bool options_have(const Options *options, const char *word);
 
 /* Ends the tool with status 2 and "WHY: leave out WORD" when an option among `words`, which blanks

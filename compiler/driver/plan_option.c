@@ -25,7 +25,7 @@ static void check_options(const Options *options) {
                    "--strategy -c --emit --report --known --resume --print-after --stop-after");
 }
 
-/* Checks that the cluster file lists devices and that each has a class. */
+/* Checks that the cluster file lists devices and that each has a class; false after a message. */
 static bool check_cluster(const Driver *driver, const Cluster *cluster) {
     if (cluster && !cluster->device_count)
         complain("%s: devices: there are none to plan for", driver->options->cluster);

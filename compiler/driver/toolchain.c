@@ -94,7 +94,7 @@ void command_add(Command *command, ...) {
     va_end(words);
 }
 
-/* Returns whether file `name` in the folder of `length` bytes at `folder` is this program. */
+/* Returns whether a file is this program: `name` in the folder whose path has `length` bytes. */
 static bool is_this_program(Arena *arena, const char *folder, size_t length, const char *name) {
     struct stat self, other;
     const char *path = length ? arena_format(arena, "%.*s/%s", (int)length, folder, name) : name;

@@ -147,7 +147,7 @@ typedef struct CName {
     const CConstant *constant;
 } CName;
 CName cunit_lookup(const CUnit *unit, const char *name);
-/* Looks up a name that an operator's rule mentions, in the source of the operator. */
+/* Returns the meaning of a name, which a rule mentions, in the source of the rule's operator. */
 CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name);
 /* Return and set the meaning of a name of external linkage; cunit_declare: set it at file scope. */
 CName cunit_shared(const CUnit *unit, const char *name);

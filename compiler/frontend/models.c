@@ -73,7 +73,7 @@ static void check_update(Eval *ev, const CExpr *expr, const Optimizer *optimizer
                    optimizer->update->name);
 }
 
-/* Returns the function that a member points to; NULL for a null pointer. */
+/* Returns the function that the optimizer's member `name` points to; NULL for a null pointer. */
 static const CFunction *function_member(Eval *ev, const CExpr *expr, Val value, const char *name) {
     uint64_t pointer = optimizer_member(ev, expr, value, name).i;
     return pointer ? pointer_function(ev, pointer) : NULL;

@@ -72,7 +72,7 @@ static bool axis_used(void *state, const char *axis) {
 
 static const char option[] = "--strategy=";
 
-/* Returns the position `offset` bytes after --strategy=. */
+/* Returns the position `offset` bytes after --strategy=, in a line that messages then quote. */
 static Position option_place(Chooser *chooser, size_t offset) {
     static const char file[] = "<command line>";
     diag_source(chooser->diag, file, arena_format(chooser->arena, "%s%s", option, chooser->word));
@@ -99,7 +99,7 @@ static const char *listed(Arena *arena, const StrategyList *list) {
     return text_bytes(&text);
 }
 
-/* Adds notes to an error at `at`: the name closest to `name`, and the names that exist. */
+/* Adds notes to an error at `at`: the name closest to `name`, and the names that `where` has. */
 static void note_names(Chooser *chooser, const StrategyList *list, Position at, const char *name,
                        const char *where) {
     Array(const char *) names = {0};
@@ -208,7 +208,7 @@ static bool is_c_source(const char *file, const char *text) {
     return false;
 }
 
-/* Reads a file of strategies; NULL after an error. */
+/* Returns a strategy file as a source; NULL after an error, also for a C source. */
 static Source *read_strategies(Chooser *chooser, const char *file) {
     Source *source = source_read(chooser->arena, chooser->diag, file);
     if (!source || !is_c_source(file, source->text)) return source;

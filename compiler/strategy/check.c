@@ -230,7 +230,7 @@ static void check_layers_meet(const Checker *checker, const LayerRange *first,
     diag_note(checker->diag, first->at, "it is claimed here already");
 }
 
-/* Reports layers of a stage's range number `end` that an earlier range of the pipeline has, too. */
+/* Reports layers of item `end` of a stage's list that an earlier item of the pipeline has, too. */
 static void check_range(const Checker *checker, const Pipeline *pipeline, int stage, int end) {
     const LayerRange *range = &pipeline->stages.at[stage].layers.at[end];
     for (int s = 0; s <= stage; s++)

@@ -79,7 +79,7 @@ typedef struct Stage {
     Position at;
 } Stage;
 
-/* strategy NAME (seq = 1024, batch = 48): values of `shape` variables. */
+/* The value of a `shape` variable, such as `seq = 1024` in: strategy NAME (seq = 1024). */
 typedef struct ShapeValue {
     const char *name;
     int64_t value;

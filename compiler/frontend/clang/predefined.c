@@ -54,7 +54,7 @@ typedef struct Search {
     Array(Tainted) tainted;
 } Search;
 
-/* A file as tokens. */
+/* A file: its tokens, its text, and the ranges that the preprocessor skips. */
 typedef struct FileTokens {
     CXToken *at;
     unsigned count;
@@ -218,7 +218,7 @@ static void refuse_meaning(Search *search, const FileTokens *tokens, unsigned i)
                spelling(search, tokens, i));
 }
 
-/* Does for a line, the tokens [first, end), what search_file does for a file. */
+/* Searches a line, the tokens [first, end), as search_file searches a file, with its result. */
 static bool search_line(Search *search, const FileTokens *tokens, unsigned first, unsigned end,
                         bool refuses) {
     bool directive = !strcmp(spelling(search, tokens, first), "#"), found = false;

@@ -232,7 +232,7 @@ static const CType *type_of(Reader *r, CXType clang) {
     return type;
 }
 
-/* Returns the CType, found by clang's address if known. Caches no variable-length arrays. */
+/* Returns clang's type as a CType. Caches it by clang's address, except variable-length arrays. */
 const CType *clang_type(Reader *r, CXType clang) {
     SeenQualified *seen;
     int variable_arrays = r->variable_arrays;

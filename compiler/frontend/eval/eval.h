@@ -56,7 +56,7 @@ typedef struct Names Names; // parameters, inputs and outputs of the module by n
 
 /* The state of the module that is being built. */
 typedef struct Build {
-    Function *gradient; // NULL: operators go to the module
+    Function *gradient; // gradient that takes the ops evaluated now; NULL: the module takes them
     // Assignments of the model and optimizer rules; appended to the module last.
     Array(Op *) updates;
     const Parameter *updated; // parameter whose optimizer rule is being evaluated; NULL: none

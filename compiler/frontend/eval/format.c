@@ -94,7 +94,7 @@ static Conversion read_conversion(Formatter *f, const char **at) {
     return c;
 }
 
-/* Writes a conversion to `spelled` for the C library, with another length modifier. */
+/* Writes a conversion to `spelled` for the C library, with `length` as its length modifier. */
 static void spell(const Conversion *c, const char *length, char spelled[64]) {
     char width[16] = "", precision[16] = "";
     if (c->width >= 0) snprintf(width, sizeof width, "%d", c->width);

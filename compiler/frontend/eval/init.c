@@ -235,7 +235,7 @@ static void fill_positional(Filler *f, const CExpr *value) {
     go_past(&f->level[f->depth]);
 }
 
-/* Assigns a value to the object that the designators from index `at` on name, inside the current
+/* Assigns a value to the object that designators[at] and those after it name inside the current
  * level. Initialization continues after that object. */
 static void designate(Filler *f, const CExpr *expr, int at) {
     // Find the members or elements from level->next to `last`.

@@ -142,7 +142,7 @@ static __int128 wide(Val value) {
     return value.type->is_signed ? (__int128)(int64_t)value.i : (__int128)value.i;
 }
 
-/* Stores a wrapped sum, difference or product where argument 2 points; returns whether it wrapped. */
+/* Stores a sum, difference or product, wrapped, where argument 2 points; returns 1 on overflow. */
 static Val overflowing(Eval *ev, const Call *call) {
     const char *name = call->function->name + strlen("__builtin_");
     __int128 a = wide(call_argument(ev, call, 0)), b = wide(call_argument(ev, call, 1)), result;

@@ -98,7 +98,7 @@ static bool expect_end(Pragma *pragma) {
                                               tokens_shown(tokens), pragma->directive);
 }
 
-/* Reads a name; NULL after an error. A macro that does not expand to a name is the name read. */
+/* Reads a name; NULL after an error. If a macro expands to no name, returns the macro's name. */
 static const char *read_name(Pragma *pragma, const char *what) {
     Tokens *tokens = &pragma->tokens;
     const Token *token = tokens->token;
