@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- names ---- */
+/* ---- names of files ---- */
 
 const char *name_with(Arena *arena, const char *source, const char *suffix) {
     const char *slash = strrchr(source, '/'), *name = slash ? slash + 1 : source,
@@ -70,7 +70,7 @@ bool item_is_source(const Item *item) {
     return false;
 }
 
-/* ---- reading sources ---- */
+/* ---- sources, and options for the frontend ---- */
 
 const char *file_text(Arena *arena, const char *path) {
     Text text = {.arena = arena};
@@ -124,7 +124,7 @@ FrontendOptions frontend_options(Driver *driver, const char *source,
                              .backends = backend_names()};
 }
 
-/* ---- options as words ---- */
+/* ---- options that compile a unit again ---- */
 
 const char *absolute_name(Arena *arena, const char *path) {
     char *folder = *path == '/' ? NULL : getcwd(NULL, 0);

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- reading ---- */
+/* ---- from a source to a unit ---- */
 
 static void print_modules(const Unit *unit) {
     Text text = {.arena = unit->arena};
@@ -143,7 +143,7 @@ Unit *unit_read(Driver *driver, const char *source) {
     return good ? unit : NULL;
 }
 
-/* ---- writing ---- */
+/* ---- outputs that would replace inputs ---- */
 
 static bool is_same_file(const struct stat *file, const char *path) {
     struct stat other;
@@ -419,7 +419,7 @@ static int merge(Driver *driver, const char *const *parts, int count, const char
     return command_run(&driver->tools, &command) ? 1 : 0;
 }
 
-/* Returns 0; 1: the source, a full disk or a signal made a command fail; 2: a bug, reported here. */
+/* Returns 0; 1: the source, a full disk or a signal made a command fail; 2: a bug, reported. */
 static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, const int *status) {
     int worst = 0;
     for (int i = 0; i < files->count; i++)

@@ -245,7 +245,7 @@ Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles 
     return add_runtime(folder) && check_names(folder) ? folder : NULL;
 }
 
-/* ---- writing ---- */
+/* ---- writing the folder ---- */
 
 typedef Array(const char *) Names;
 
@@ -338,7 +338,7 @@ bool folder_write(const Folder *folder, const char *path) {
     return false;
 }
 
-/* ---- building ---- */
+/* ---- what a build needs and leaves behind ---- */
 
 /* Registers all files of the folder, and the files that make adds, for removal at the end. */
 static void remove_later(const Folder *folder, const char *name) {
@@ -397,7 +397,7 @@ static const char *compiler_words(const Toolchain *tools) {
     return text_bytes(&words);
 }
 
-/* ---- the runtime's objects ---- */
+/* ---- the cache of the runtime's objects ---- */
 
 /* Makes a folder and its parents. */
 static void make_path(Arena *arena, const char *path) {
@@ -460,7 +460,7 @@ static int build_runtime(Toolchain *tools, const Command *make, const char *cach
     return status;
 }
 
-/* ---- the program ---- */
+/* ---- building the program by make ---- */
 
 int folder_build(const Folder *folder, const char *written, const char *program) {
     Driver *driver = folder->driver;

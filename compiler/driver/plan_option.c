@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- checks ---- */
+/* ---- checks of options and the cluster file ---- */
 
 static void check_options(const Options *options) {
     if (!options->plan.find)

@@ -42,7 +42,7 @@ static void end_by_signal(int number) {
     raise(number);
 }
 
-/* ---- places ---- */
+/* ---- hetucc's installation, parent process and signals ---- */
 
 /* Returns the parent of the folder that contains this program. */
 static const char *find_prefix(Arena *arena) {

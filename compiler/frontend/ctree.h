@@ -149,7 +149,7 @@ typedef struct CName {
 CName cunit_lookup(const CUnit *unit, const char *name);
 /* Returns the meaning of a name, which a rule mentions, in the source of the rule's operator. */
 CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name);
-/* Return and set the meaning of a name of external linkage; cunit_declare: set it at file scope. */
+/* Return and set the meaning of a name of external linkage; cunit_declare: of one at file scope. */
 CName cunit_shared(const CUnit *unit, const char *name);
 void cunit_share(CUnit *unit, const char *name, CName what);
 void cunit_declare(CUnit *unit, const char *name, CName what);

@@ -26,7 +26,7 @@ typedef struct Chooser {
     StrategyChoice *choice;
 } Chooser;
 
-/* ---- names in strategies ---- */
+/* ---- constants and axes that strategies name ---- */
 
 /* Sets *value to the constant `name`, an enumerator or a macro; false if there is none. */
 static bool constant_value(void *state, const char *name, int64_t *value) {
@@ -79,7 +79,7 @@ static Position option_place(Chooser *chooser, size_t offset) {
     return (Position){file, 1, (int)(sizeof option + offset)};
 }
 
-/* ---- names ---- */
+/* ---- strategies by name ---- */
 
 static Strategy *find_strategy(const StrategyList *list, const char *name) {
     for (int i = 0; i < list->count; i++)
@@ -119,7 +119,7 @@ static void several_strategies(Chooser *chooser, const StrategyList *list, const
     diag_note(chooser->diag, (Position){0}, "there are %s", listed(chooser->arena, list));
 }
 
-/* ---- files ---- */
+/* ---- strategy files ---- */
 
 /* Returns whether a file is a program or object, such as an earlier output. */
 static bool is_compiled(const char *name) {

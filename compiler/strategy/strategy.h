@@ -135,7 +135,7 @@ typedef struct StrategyNames {
                       // their numbers count as 1; NULL: all strategies are wanted
 } StrategyNames;
 
-/* ---- reading and writing ---- */
+/* ---- parsing, checking and printing strategies ---- */
 
 /* Reads and checks all strategies in the tokens, up to TOKEN_END. Statements outside of `strategy
  * NAME ... end strategy` form one strategy called `unnamed`, as a strategy file may leave out the
@@ -171,7 +171,7 @@ bool strategy_has_statement(const char *word);
 bool schedule_kind(const char *word, ScheduleKind *kind);
 extern const char *const schedule_words[SCHEDULE_ZERO_BUBBLE + 1];
 
-/* ---- properties ---- */
+/* ---- properties of strategies and layers ---- */
 
 /* Returns the number of devices (ranks), idle ones included, of a resolved strategy. */
 int strategy_device_count(const Strategy *strategy);

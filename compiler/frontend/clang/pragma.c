@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- lines ---- */
+/* ---- lines of pragmas ---- */
 
 /* Returns whether clang warned of an unknown pragma on a line: some inclusion does not skip it. */
 static bool was_warned(Reader *r, const char *file, const PragmaLine *line) {

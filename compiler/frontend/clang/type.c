@@ -26,7 +26,7 @@ static CType *known_type(Reader *r, const char *key) {
 
 const void *clang_identity(CXCursor decl) { return clang_getCanonicalCursor(decl).data[0]; }
 
-/* ---- keys ---- */
+/* ---- keys of types ---- */
 
 static const char *function_key(Reader *r, CXType clang) {
     Text key = {.arena = r->arena};
@@ -68,7 +68,7 @@ static const char *type_key(Reader *r, CXType clang) {
     }
 }
 
-/* ---- content ---- */
+/* ---- members, elements and sizes of types ---- */
 
 typedef struct FieldVisit {
     Reader *r;
