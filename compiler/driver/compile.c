@@ -208,7 +208,7 @@ static const char *maker_text(const Driver *driver) {
 
 /* ---- the command that ht_prepare runs ---- */
 
-/* Adds the files of the program: first the models' source or object, then what the models need. */
+/* Adds the program's files to *recipe: the models' source or object, then what the models need. */
 static void recipe_files(Driver *driver, const Unit *unit, Command *recipe) {
     const char *first =
                    driver->part ? absolute_name(driver->arena, driver->part->object) : unit->file,
@@ -325,7 +325,7 @@ void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char
 /* Returns whether an emitted file includes the user's source. */
 static bool is_main_file(const EmittedFile *file) { return file->source; }
 
-/* Adds the words of a text such as "-O1 -fno-math-errno". */
+/* Adds the words of a text such as "-O1 -fno-math-errno" to a command. */
 static void add_words(Command *command, const char *words) {
     for (words = words ? words : ""; *(words += strspn(words, " "));) {
         size_t length = strcspn(words, " ");

@@ -68,13 +68,13 @@ FrontendOptions frontend_options(Driver *driver, const char *source, const struc
 /* Returns the C compiler's command with the user's options for compiling and those for hetu.h. */
 Command compile_command(Driver *driver);
 
-/* Adds a source, with -x c when the source's name does not end in .c. */
+/* Adds a source to a command, with -x c when the source's name does not end in .c. */
 void add_source_word(Command *command, const char *source);
 
 /* Adds the options that find hetu.h and define _HSPMD; these must follow the user's options. */
 void add_headers(Driver *driver, Command *command);
 
-/* Adds an item of the command line: its word, and its value if it has one. */
+/* Adds an item of hetucc's command line to a command: its word, and its value if it has one. */
 void command_add_item(Command *command, const Item *item);
 
 /* Returns whether an option changes generated code, not the meaning of the source. Emitted files

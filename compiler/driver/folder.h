@@ -51,7 +51,7 @@ Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles 
 /* Returns a folder of emitted files only, not yet written. */
 Folder *folder_of_emitted(Driver *driver, const EmittedFiles *emitted);
 
-/* Writes all files, or none after a message. Files that did not change keep their time, and copies
+/* Writes all files; false after a message. Files that did not change keep their time, and copies
  * get the time of their originals, so that make builds only what changed. */
 bool folder_write(const Folder *folder, const char *path);
 

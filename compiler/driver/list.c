@@ -42,7 +42,7 @@ static void add_extent(Arena *arena, NamedDim *dim, int64_t extent) {
     array_push(arena, &dim->extents, extent);
 }
 
-/* Adds the names of a value's dimensions. A dimension with one name gives its extent to the name.
+/* Adds a value's dimensions to `dims`. A dimension with one name gives its extent to the name.
  * Names that share a dimension are factors, whose extents are unknown before pass factor_dims. */
 static void add_value(Arena *arena, NamedDims *dims, const Value *value) {
     for (int d = 0; value->dims && d < value->type.rank; d++)

@@ -201,7 +201,7 @@ static bool translate_ir(Driver *driver, const Units *units) {
     return write_text(driver, &text);
 }
 
-/* Writes the costs as JSON for --emit=cost-json or an output *.json; else as a table. */
+/* Writes costs as JSON for --emit=cost-json or an output *.json, else as a table; false: failed. */
 static bool translate_cost(Driver *driver, const Units *units) {
     const char *output = driver->options->output, *dot = output ? strrchr(output, '.') : NULL;
     Text text = {.arena = driver->arena};
@@ -444,7 +444,7 @@ static int make_arriving(Driver *driver, const char *source) {
                : 0;
 }
 
-/* Refuses objects with waiting models if the backend makes folders, which need sources. */
+/* Returns whether the backend can use waiting models; if not (it makes folders), reports one. */
 static bool check_waiting(const Driver *driver, const PortionList *waiting) {
     const Backend *backend = driver->options->backend;
     if (backend->folder && waiting->count)

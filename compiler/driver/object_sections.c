@@ -189,7 +189,7 @@ static const char *find_library(Driver *driver, const char *name) {
     return NULL;
 }
 
-/* Adds the parts in objects of the command line, then the parts in archives. A linker takes archive
+/* Appends the parts in objects of the command line, then those in archives: a linker takes archive
  * members only for symbols that are still undefined. Returns false after a message. */
 static bool add_objects(Driver *driver, Portions *parts) {
     const Options *options = driver->options;

@@ -320,8 +320,8 @@ static void add_joined(Reader *reader, const char *option, const char *value) {
     add(reader, ITEM_FLAG, arena_format(reader->arena, "%s%s", option, value ? value : ""), NULL);
 }
 
-/* Adds standard input as a source (after -x c), or as a word for the C compiler, which then does
- * everything. Quoted includes of the source are relative to the current folder. */
+/* Adds standard input to the items as a source (after -x c), or as a word for the C compiler, which
+ * then does everything. Quoted includes of the source are relative to the current folder. */
 static void add_input(Reader *reader) {
     Options *options = reader->options;
     options->cc.input_count++;

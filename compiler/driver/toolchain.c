@@ -250,7 +250,7 @@ static void start(const Command *command, int slot) {
     }
 }
 
-/* Copies the captured messages of a child to the log or to standard error, and returns them. */
+/* Copies a child's captured messages to the log or to standard error and returns them; "": none. */
 static const char *take_output(const Toolchain *tools, int slot, int status) {
     Text text = {.arena = tools->arena};
     char bytes[4096];

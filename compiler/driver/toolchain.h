@@ -34,7 +34,7 @@ void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run);
 Command command_cc_words(const Toolchain *tools);
 Command command_cc(const Toolchain *tools);
 
-/* Adds words; NULL ends the list. */
+/* Adds words to a command; NULL ends the list. */
 void command_add(Command *command, ...) __attribute__((sentinel));
 
 /* Runs a command and waits. Returns the exit status; 128 or more, with a message, if a signal ended

@@ -64,7 +64,7 @@ typedef struct CTypes {
 /* Finds the field `name` of a struct, also inside anonymous members; its offset counts from the
  * start of `type`. Returns false when there is none. */
 bool ctype_field(const CType *type, const char *name, CField *found);
-/* Finds the field that clang's declaration `decl` declares, as ctype_field finds one by name. */
+/* Finds the field that clang's declaration `decl` declares, as ctype_field does; false: none. */
 bool ctype_declared_field(const CType *type, const void *decl, CField *found);
 
 bool ctype_is_arithmetic(const CType *type);

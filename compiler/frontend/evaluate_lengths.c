@@ -71,7 +71,7 @@ static bool check_parameters(const Module *module, const Module *other, Position
 }
 
 /* Compares an input with `own`, the same input with a pipeline's lengths. Sets *cut if dimensions
- * differ. Reports an error unless only dimensions after the first differ and are shorter. */
+ * differ. False after an error: only dimensions after the first may differ, and must be shorter. */
 static bool check_input(const Module *module, const Value *input, const Value *own, Position at,
                         bool *cut) {
     for (int d = 0; d < input->type.rank; d++) {

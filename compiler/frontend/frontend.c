@@ -57,7 +57,7 @@ static void *read_file(void *data) {
     return NULL;
 }
 
-/* Records in the unit its files, the names that it defines, and those that its models lack. */
+/* Sets the unit's files, `defined`, `absent` and `linked`: the models needed other sources. */
 static void note_linkage(Frontend *run) {
     Unit *unit = run->unit;
     LinkNames defined = {0}, absent = {0};

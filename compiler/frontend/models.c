@@ -442,7 +442,7 @@ static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *option
 
 /* ---- the same model under several strategies ---- */
 
-/* Checks that a module has the parameters of the same model under another strategy, so that a
+/* Returns whether a module has the parameters of the same model under another strategy, so that a
  * switch keeps the trained values. Reports the first that differs. */
 static bool parameters_agree(const Module *module, const Module *other) {
     const char *here = module->strategy->name, *there = other->strategy->name;

@@ -80,11 +80,11 @@ void feeds_check(CUnit *cunit, const Unit *made);
 
 typedef Array(const char *) LinkNames;
 
-/* Adds the functions and variables of the unit's first source that other sources may use. */
+/* Adds to `names` the functions and variables of the first source that other sources may use. */
 void linkage_defined(const CUnit *unit, LinkNames *names);
 
-/* Adds the functions and variables that evaluation of the models may need and that no source read
- * so far defines, each once. The search starts at the arguments of ht_train and ht_infer and
+/* Adds to `names`, once, functions and variables that evaluation of the models may need and that no
+ * source read so far defines. The search starts at the arguments of ht_train and ht_infer and
  * follows all bodies, initial values and rules. */
 void linkage_absent(CUnit *unit, LinkNames *names);
 

@@ -484,7 +484,7 @@ static Chooser chooser_begin(CUnit *unit, Macros macros, StrategyChoice *choice)
                      {0},         choice};
 }
 
-/* Adds the strategies of a file, or the one that the word names after a colon. */
+/* Adds to chooser->choice a file's strategies, or the one that the word names after a colon. */
 static void find_in_file(Chooser *chooser, const char *file) {
     StrategyList list = {0};
     Strategy *named = asked_for(chooser, file) ? read_file(chooser, file) : NULL;
@@ -496,8 +496,8 @@ static void find_in_file(Chooser *chooser, const char *file) {
         array_push(chooser->arena, chooser->choice, (ChosenStrategy){list.at[i], true});
 }
 
-/* Adds the strategies of the files that the options name. Reports a word that is neither a name nor
- * a file; with `others`, a name may be one of another source. */
+/* Adds the strategies of the files that the options name to chooser->choice. Reports a word that is
+ * neither a name nor a file; with `others`, a name may be one of another source. */
 static void find_words(Chooser *chooser, const FrontendOptions *options, bool others) {
     for (int i = 0; i < options->strategy_count; i++) {
         chooser->word = options->strategies[i];

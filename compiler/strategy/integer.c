@@ -1,4 +1,4 @@
-/* Parses integer expressions and lists of strategies. */
+/* Parses integer expressions and lists of strategies. Functions return false after an error. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"

@@ -1,5 +1,5 @@
 /* Parses strategies: split, turns, zero, optimizer, schedule. parse_stage.c parses pipelines,
- * stages and devices. */
+ * stages and devices. Parsing functions return false after an error. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"
@@ -12,7 +12,7 @@
 typedef Array(const char *) AxisNames;
 typedef Array(Position) AxisPlaces;
 
-/* Reads axis { * axis }. Appends names to `axes` and positions to `places`. */
+/* Reads axis { * axis }. Appends names to `axes`, positions to `places`. False after an error. */
 static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *places) {
     Tokens *tokens = parser->tokens;
     do {
@@ -29,7 +29,7 @@ static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *plac
     return true;
 }
 
-/* Reads `dimension : axes` to *rule. */
+/* Reads `dimension : axes` to *rule; false after an error. */
 static bool parse_rule(StrategyParser *parser, SplitRule *rule) {
     Tokens *tokens = parser->tokens;
     AxisNames axes = {0};

@@ -69,8 +69,8 @@ typedef struct LayerRange {
 typedef struct Stage {
     Array(int) devices;
     Array(Position) device_at;        // by device: position in the list
-    Array(const char *) device_class; // by device: the class whose devices its number counts; NULL:
-                                      // it is a device's number, as always after strategy_resolve
+    Array(const char *) device_class; // by device: the class in which its number counts; NULL: no
+                                      // class, as always after strategy_resolve
     Array(MeshAxis) mesh;             // empty: a single device
     Position mesh_at;                 // position of the clause `mesh`; without it, of `stage`
     Array(LayerRange) layers;         // empty: all layers

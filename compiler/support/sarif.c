@@ -60,7 +60,7 @@ static int column_of(const SarifPlace *place) {
     return column;
 }
 
-/* Returns the region of a place's whole line, with the line's text. */
+/* Returns a SARIF region: the whole line of a place, with the line's text. */
 static json_t *line_json(const SarifPlace *place) {
     json_t *region = json_object(), *snippet = json_object();
     json_object_set_new(region, "startLine", json_integer(place->line));

@@ -19,7 +19,7 @@ static const char *quoted_after(Arena *arena, const char *text, const char *star
 
 /* ---- functions ---- */
 
-/* Functions of the C library and POSIX, each with a blank before and after it, by header. */
+/* {header, functions}: of the C library and POSIX, each with a blank before and after it. */
 static const char *const declared[][2] = {
     {"stdlib.h", " srand rand malloc calloc realloc free exit abort atexit atoi atol atof strtol "
                  "strtoul strtoll strtod strtof qsort bsearch getenv setenv abs "},

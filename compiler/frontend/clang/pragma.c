@@ -47,7 +47,7 @@ static bool read_before(Reader *r, const Pragma *pragma) {
     return found;
 }
 
-/* Records the name if the tokens are `weak NAME` or `weak NAME = OTHER`. */
+/* Adds the name to r->pragmas.weak if the tokens are `weak NAME` or `weak NAME = OTHER`. */
 static void note_weak(Reader *r, const Token *tokens, int count) {
     if (count > 1 && token_is(&tokens[0], "weak") && tokens[1].kind == TOKEN_NAME)
         array_push(r->arena, &r->pragmas.weak, tokens[1]);

@@ -218,7 +218,7 @@ static void refuse_meaning(Search *search, const FileTokens *tokens, unsigned i)
                spelling(search, tokens, i));
 }
 
-/* Searches a line, the tokens [first, end), as search_file searches a file, with its result. */
+/* Searches a line, the tokens [first, end), as search_file does a file. True: a macro is new. */
 static bool search_line(Search *search, const FileTokens *tokens, unsigned first, unsigned end,
                         bool refuses) {
     bool directive = !strcmp(spelling(search, tokens, first), "#"), found = false;

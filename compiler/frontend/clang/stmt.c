@@ -163,7 +163,7 @@ static const CStmt *body_behind(Reader *r, CXCursor head, CXCursor cursor) {
 
 /* ---- declarations ---- */
 
-/* Returns the length of an array: the last expression that libclang lists in its declaration. */
+/* Returns an array's length, the last expression that libclang lists in `decl`; NULL: none. */
 static const CExpr *array_length(Reader *r, CXCursor decl) {
     Cursors list = clang_children(r, decl);
     for (int i = list.count; i-- > 0;)

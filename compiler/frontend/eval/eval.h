@@ -115,7 +115,7 @@ Value *eval_model(Eval *ev, const CFunction *function);
  * value. Either function may be NULL. Returns false after an error. */
 bool eval_update(Eval *ev, Parameter *param, const CFunction *rule, const CFunction *after);
 
-/* Evaluates an integer expression at file scope that uses `slots` slots; false after an error. */
+/* Sets *value to an integer expression at file scope that uses `slots` slots; false on error. */
 bool eval_integer(Eval *ev, const CExpr *expr, int slots, int64_t *value);
 
 /* ---- expressions and statements (expr.c, init.c, stmt.c) ---- */

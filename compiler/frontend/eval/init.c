@@ -277,7 +277,7 @@ static void designate(Filler *f, const CExpr *expr, int at) {
     f->whole_end = braces ? 0 : f->whole_end;
 }
 
-/* Adds the leaves of a list for an aggregate. */
+/* Adds the leaves of a list for an aggregate at `offset` to the layout. */
 static void fill(Filler *outer, const CType *type, int64_t offset, const CExpr *list) {
     Filler f = *outer;
     f.depth = 0;
@@ -495,7 +495,7 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
                   "include <hetu/hetu.h>, or the object or archive that hetucc -c made of it");
         eval_fail(ev);
     }
-    // Create the variable with its initial value; unknown if it may change before ht_train runs.
+    // Create the variable with its initial value; if lenient, unknown if the program changes it.
     *object = object_create(ev, var->type->size, var->name);
     (*object)->born = 0;
     Place place = {*object, 0};

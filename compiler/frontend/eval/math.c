@@ -172,7 +172,7 @@ static int class_of(const Val *value) {
 }
 
 /* Evaluates fpclassify, whose first arguments are its possible results, and comparisons such as
- * isless, which raise no exception for NaNs. */
+ * isless, which raise no exception for NaNs. False: another function. */
 static bool comparison_call(const Call *call, const char *name, Val *value) {
     static const int classes[] = {FP_NAN, FP_INFINITE, FP_NORMAL, FP_SUBNORMAL, FP_ZERO};
     const CType *type = call->function->result;
