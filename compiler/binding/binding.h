@@ -85,8 +85,7 @@ const char *dtype_word(ht_dtype dtype);
 ht_dtype dtype_sum(ht_dtype dtype);
 
 /* Return whether there was no error. bind_counts numbers the bound factors; the caller then sets
- * `extent` and `source` to arrays of bound_count entries. bind_extents also checks the clause
- * `requires`. */
+ * `extent` and `source` to arrays of bound_count entries. bind_extents also checks `requires`. */
 bool bind_types(BindCall *call);
 bool bind_counts(BindCall *call);
 bool bind_extents(BindCall *call);

@@ -422,9 +422,8 @@ static const char *cache_wrong(Arena *arena, const char **path) {
     return secure_parent_wrong(whole);
 }
 
-/* Returns the folder that caches the runtime's objects: HETU_RUNTIME_CACHE, else a folder in the
- * user's cache. Returns NULL for HETU_RUNTIME_CACHE=0, or when the folder is not usable. Sets *good
- * to false after a message. */
+/* Returns the folder that caches the runtime's objects: HETU_RUNTIME_CACHE, or in the user's cache;
+ * NULL for HETU_RUNTIME_CACHE=0 or an unusable folder. *good becomes false after a message. */
 static const char *runtime_cache(Arena *arena, bool *good) {
     const char *named = getenv("HETU_RUNTIME_CACHE"), *base = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME"), *path = NULL;

@@ -55,7 +55,6 @@ Folder *folder_of_emitted(Driver *driver, const EmittedFiles *emitted);
  * get the time of their originals, so that make builds only what changed. */
 bool folder_write(const Folder *folder, const char *path);
 
-/* Writes the folder, builds the program in it, and copies the program to `written`, which
- * output_begin returned for `program`. Keeps the folder only with --save-temps. Returns the exit
- * status. */
+/* Writes the folder, builds the program in it, copies the program to `written`, which output_begin
+ * gave for `program`. Keeps the folder only with --save-temps. Returns the exit status. */
 int folder_build(const Folder *folder, const char *written, const char *program);

@@ -84,8 +84,7 @@ bool begins(const char *word, const char *with);
 /* Returns whether one of the words for the C compiler is `word`. */
 bool options_have(const Options *options, const char *word);
 
-/* Ends the tool with status 2 and "WHY: leave out WORD" when an option among `words`, which blanks
- * separate, is given. */
+/* If an option in `words`, such as "-o -c", is given, exits with 2 and "WHY: leave out WORD". */
 void options_refuse(const Options *options, const char *why, const char *words);
 
 /* Returns whether only -x c makes a source C: its name does not end in .c, or it is "-". */

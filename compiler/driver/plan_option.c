@@ -1,5 +1,4 @@
-/* hetucc --plan: finds the models, and writes the strategy file. planner/search/search.h has the
- * search. */
+/* hetucc --plan: finds the models, and writes the strategy that planner/search/search.h finds. */
 #include "driver/compile.h"
 
 #include "driver/object_sections.h"

@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* `size` bytes of an open file from `begin` on; not mapped, since SIGBUS would end hetucc if the
- * file shrank. */
+/* `size` bytes of an open file from `begin` on; not mapped: a file that shrinks raises SIGBUS. */
 typedef struct Bytes {
     int file;
     uint64_t begin, size;

@@ -186,8 +186,7 @@ static void open_strategy(StrategyParser *parser, const char *name, Position at,
     array_push(tokens->arena, parser->list, parser->open);
 }
 
-/* Ends a strategy. If the strategy has no errors and is wanted, checks it, with a pipeline on
- * device 0 if it has none. */
+/* Ends a strategy. Checks a wanted one without errors, on device 0 if it has no pipeline. */
 static void close_strategy(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     Strategy *strategy = parser->open;

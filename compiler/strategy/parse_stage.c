@@ -1,5 +1,4 @@
-/* Parses pipeline, stage and idle with their clauses: microbatches, rows, mesh, layers,
- * recompute. */
+/* Parses pipeline, stage, idle and their clauses: microbatches, rows, mesh, layers, recompute. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"
@@ -75,8 +74,7 @@ static bool parse_mesh_item(StrategyParser *parser, void *to) {
     return true;
 }
 
-/* Returns whether the current token is a layer's name: it is not an integer constant and begins no
- * range. */
+/* Returns whether a layer's name is next: neither an integer constant nor a range's start. */
 static bool at_plain_name(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     const StrategyNames *names = parser->names;

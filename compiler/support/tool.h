@@ -68,6 +68,6 @@ void tool_color_option(const char *word);
  * read; NULL: the variables say nothing, or an option has been given. */
 const char *tool_color_for_cc(void);
 
-/* Return the escape sequences before and after `what` ("place", "caret", "error"); "": no colours. */
+/* Return the escape sequences before and after `what`: "place", "caret", "error"; "": no colours. */
 const char *tool_color(FILE *out, const char *what);
 const char *tool_color_end(FILE *out);

@@ -94,8 +94,7 @@ char *clang_unquoted(Reader *r, const char *quoted, int64_t *length) {
     return text;
 }
 
-/* Returns whether the preprocessor made a literal, or joined it from several. Its spelling in clang
- * is then not in the source. */
+/* Returns whether the preprocessor made or joined a literal: the source has another text there. */
 static bool is_made(Reader *r, CXCursor cursor, const char *text) {
     CXFile file;
     unsigned at;

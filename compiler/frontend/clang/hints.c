@@ -40,8 +40,7 @@ static const char *header_of(Arena *arena, const char *function) {
     return NULL;
 }
 
-/* Names the header of an undeclared function, or suggests another function; for C, clang itself
- * suggests none. */
+/* Suggests an undeclared function's header, or another function; clang suggests none for C. */
 static void hint_function(Reader *r, const char *text, Position at) {
     const char *name = quoted_after(r->arena, text, "call to undeclared function '");
     const char *header = name ? header_of(r->arena, name) : NULL;

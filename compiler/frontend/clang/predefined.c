@@ -15,8 +15,7 @@ typedef struct Predefined {
     long least;       // a lower bound of the value in every C compiler; 0: none
 } Predefined;
 
-/* The predefined macros that differ; a name may be a list of names, separated by blanks. Each name
- * begins with an underscore. */
+/* The predefined macros that differ. `name` may be a list with blanks; all names begin with _. */
 static const Predefined predefined[] = {
     {"__GNUC__", true, 4},
     {"__BIGGEST_ALIGNMENT__", true, 16},
