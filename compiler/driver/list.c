@@ -274,7 +274,7 @@ static bool list_source(Driver *driver, const char *source, Text *out) {
     return unit;
 }
 
-/* Appends the lists of the sources that objects and archives keep. False after errors. */
+/* Appends the lists of the sources that objects and archives keep to `out`. False after errors. */
 static bool list_objects(Driver *driver, Text *out) {
     const PortionList *parts = driver_sections(driver);
     bool good = parts;

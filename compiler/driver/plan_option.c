@@ -75,7 +75,7 @@ static void take_objects(Planned *found, Driver *driver) {
     }
 }
 
-/* Returns the one source or object with models; its `source` is NULL after an error message. */
+/* Returns the one source or object that has models; after an error message, `source` is NULL. */
 static Planned find_models(Driver *driver) {
     const Options *options = driver->options;
     Planned found = {0};
@@ -91,7 +91,7 @@ static Planned find_models(Driver *driver) {
     return found.failed ? (Planned){0} : found;
 }
 
-/* Returns the strategy's name: its file's name, with _ for all but letters and digits. */
+/* Returns the strategy's name: the file's, with _ for all but letters and digits, no digit first. */
 static const char *strategy_name(Driver *driver, const char *path) {
     char *name = arena_string(driver->arena, name_with(driver->arena, path, ""));
     for (char *c = name; *c; c++) *c = isalnum((unsigned char)*c) ? *c : '_';

@@ -44,7 +44,7 @@ static void end_by_signal(int number) {
 
 /* ---- hetucc's installation, parent process and signals ---- */
 
-/* Returns the parent of the folder that contains this program. */
+/* Returns the parent of this program's folder, "/usr" for /usr/bin/hetucc. Exits on failure. */
 static const char *find_prefix(Arena *arena) {
     enum { MOST = 4096 };
     char path[MOST];

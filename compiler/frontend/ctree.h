@@ -36,7 +36,7 @@ typedef struct CSite {
 typedef struct CModelUse {
     const CFunction *model;
     Position read_at;    // where the value from before the evaluation is read; file NULL: nowhere
-    Position written_at; // file NULL: nowhere
+    Position written_at; // where the variable is changed; file NULL: nowhere
     const bool *read;    // for each byte of the variable, whether its earlier value is read
     bool state;          // the bytes that were read have another value after the evaluation
 } CModelUse;

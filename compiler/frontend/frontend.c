@@ -14,7 +14,7 @@ struct Frontend {
     Diag *diag;
     const FrontendOptions *options;
     const char *text; // text of the strategy; NULL: the options name the strategies
-    bool surveys;     // frontend_survey: lists the strategies; evaluates the models under none
+    bool surveys;     // frontend_survey: lists all strategies, evaluates the models under no one
     Reader *reader;
     CUnit *cunit;
     Unit *unit; // NULL after an error

@@ -1,4 +1,4 @@
-/* Parses options of all tools by argp; --help, --version, colours. */
+/* Parses the options of all tools by argp, answers --help and --version, and colours messages. */
 #include "support/tool.h"
 
 #include "support/diag.h"

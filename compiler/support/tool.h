@@ -37,8 +37,8 @@ _Noreturn void tool_misused(const char *format, ...) __attribute__((format(print
  * its value, is reported by tool_misused. */
 void tool_parse(const struct argp *parser, int argc, char **argv, unsigned flags, void *input);
 
-/* Reads the line of a tool without options. `words` names its words, as in "[PASS] FILE"; there are
- * `least` to `most` of them, from argv[1] on. `what` describes the tool. */
+/* Checks that a tool without options has `least` to `most` words after argv[0]; else exits with 2.
+ * `words` names them, as in "[PASS] FILE". `what` describes the tool for --help. */
 void tool_read_words(const char *words, const char *what, int least, int most, int argc,
                      char **argv);
 
@@ -68,6 +68,6 @@ void tool_color_option(const char *word);
  * read; NULL: the variables say nothing, or an option has been given. */
 const char *tool_color_for_cc(void);
 
-/* Return the escape sequences before and after `what`: "place", "caret", "error"; "": no colours. */
+/* Return the escape sequences before and after `what`: "place", "caret", "error"; "": no colour. */
 const char *tool_color(FILE *out, const char *what);
 const char *tool_color_end(FILE *out);

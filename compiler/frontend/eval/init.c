@@ -82,7 +82,7 @@ static int64_t leaf_end(const Leaf *leaf) {
     return leaf_begin(leaf) + (leaf->width ? leaf->width : leaf->type->size * 8);
 }
 
-/* Removes the leaves in bits [begin, end), which a later initializer sets. */
+/* Removes the leaves in bits [begin, end), which a later initializer sets. Refuses to cut one. */
 static void replace_bits(Filler *f, int64_t begin, int64_t end, Position at) {
     int kept = 0;
     CLayout *layout = f->layout;
@@ -133,7 +133,7 @@ static void choose(Filler *f, const Level *level, Position at) {
 
 /* ---- the walk through members ---- */
 
-/* Returns the next member of the current level. */
+/* Returns the next member of the current level; refuses an initializer for which there is none. */
 static Member next_member(Filler *f, Position at) {
     const Level *level = &f->level[f->depth];
     if (level->type->kind == CT_ARRAY)

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <uthash.h>
 
-/* A product that was rounded. */
+/* The product a * b, which was rounded to `value`: of floats if `narrow`, else of doubles. */
 typedef struct Product {
     double value, a, b;
     bool narrow;

@@ -1,4 +1,4 @@
-/* Evaluates statements: unrolls a model's loops, takes one branch of `if`. MOST_STEPS ends loops. */
+/* Evaluates statements: unrolls a model's loops, takes one branch of `if`, MOST_STEPS in all. */
 #include "frontend/eval/eval.h"
 
 #include <string.h>
