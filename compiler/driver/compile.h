@@ -58,8 +58,8 @@ void check_output(const Options *options, const char *path);
 
 /* ---- command lines for the C compiler (command.c) ---- */
 
-/* Returns whether a C source includes <hetu/hetu.h>, itself or through its headers, or has pragmas
- * of hetucc. The frontend reads such a source. */
+/* Returns whether a C source includes <hetu/hetu.h>, itself or through its headers, or contains
+ * "hspmd". The frontend reads such a source. */
 bool source_is_ours(Driver *driver, const char *source);
 
 /* Returns the frontend's options for a source; `cluster` is the content of the cluster file. */

@@ -264,7 +264,7 @@ static Names inner_folders(const Folder *folder) {
     return names;
 }
 
-/* Makes a folder and adds it to `made`, or accepts one of this user; false after a message. */
+/* Makes a folder and adds it to `made`, or accepts one that no other user controls; else false. */
 static bool make_folder(Arena *arena, const char *path, Names *made) {
     struct stat found;
     if (!mkdir(path, 0777)) {

@@ -11,8 +11,8 @@
 
 /* ---- copies of the user's files (sources.c) ---- */
 
-/* The user's files of a program: the sources of the command line, and the files that they include
- * except system headers. Copies keep their relative places: gpt/gpt.c and common/train.h become
+/* The user's files of a program: those of the command line, and those that its sources include, but
+ * no system headers. Copies keep their relative places: gpt/gpt.c and common/train.h become
  * source/gpt/gpt.c and source/common/train.h. */
 typedef struct UserFiles {
     Arena *arena;

@@ -90,7 +90,7 @@ void options_refuse(const Options *options, const char *why, const char *words);
 /* Returns whether only -x c makes a source C: its name does not end in .c, or it is "-". */
 bool is_c_by_option(const char *source);
 
-/* Reads the command line. Exits with 2 after a mistake, with 0 after --help and --version. */
+/* Reads the command line to *options. Exits with 2 after a mistake, 0 after --help, --version. */
 void options_read(Arena *arena, Options *options, int argc, char **argv);
 
 /* ---- response files (response.c) ---- */

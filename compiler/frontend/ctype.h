@@ -47,7 +47,7 @@ struct CType {
     bool is_union;
     bool to_const;     // CT_POINTER: its target is const
     const CType *base; // target of CT_POINTER, element of CT_ARRAY, result of CT_FUNCTION
-    int64_t count;     // CT_ARRAY
+    int64_t count;     // CT_ARRAY: number of elements; 0: unknown or variable
     bool variable;     // CT_ARRAY: a variable-length array
     Array(CField) fields;
     bool is_tensor;                // struct ht_tensor

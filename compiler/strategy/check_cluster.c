@@ -116,7 +116,7 @@ static bool not_found(const Resolver *resolver, const char *class, int number, i
     return false;
 }
 
-/* Replaces *device, a number within *class, by a device number, and *class by NULL; or false. */
+/* Replaces *device, a number within *class, by a device number, *class by NULL; false: error. */
 static bool resolve(const Resolver *resolver, int *device, const char **class, Position at) {
     int count = 0;
     for (int i = 0; *class && i < resolver->cluster->device_count; i++) {

@@ -251,7 +251,7 @@ static void reach_all(Order *order) {
                 order->reached[from * count + to] |= reaches(order, by, to);
 }
 
-/* Reports a visit that both sends data to another visit and needs its data; names the first such. */
+/* Reports a visit that sends data to another visit and needs its data; names the first such. */
 static void check_visit(const Order *order, int visit) {
     const Visit *own = &order->placement->visits[visit];
     if (!reaches(order, visit, visit)) return;

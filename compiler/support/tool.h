@@ -22,7 +22,7 @@ void tool_begin(const char *name, int argc, char **argv);
 /* Returns the tool's name; "hetucc" before tool_begin. */
 const char *tool_name(void);
 
-/* Prints "NAME VERSION" and ends the process with status 0. */
+/* Prints "NAME VERSION" and ends the process with status 0; 1 if the text cannot be written. */
 _Noreturn void tool_print_version(void);
 
 /* ---- the command line ---- */
