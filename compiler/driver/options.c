@@ -373,7 +373,7 @@ bool is_c_by_option(const char *source) {
     return !language || language->folder;
 }
 
-/* Returns the index of `word` among `words`. If it is missing, ends the process with a list. */
+/* Returns the index of `word` among `words`; if `word` is missing, lists them and exits with 2. */
 static int choose(Arena *arena, const char *option, const char *word, const char *const *words) {
     const char *all = words[0];
     int count = 0;

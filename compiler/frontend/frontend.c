@@ -77,7 +77,7 @@ static void note_strategies(Frontend *run) {
 
 static bool waits(const Frontend *run) { return run->options->waits && run->unit->absent.count; }
 
-/* Begins a unit: chooses its strategies and shape variables. */
+/* Begins run->unit: its linkage and, unless its models wait, its strategies and shape variables. */
 static void begin_unit(Frontend *run) {
     CUnit *cunit = run->cunit;
     Unit *unit = run->unit = arena_new(run->arena, Unit);

@@ -420,7 +420,7 @@ static int find_next(const Joiner *joiner, const Placement *placement, const int
     return next;
 }
 
-/* Renumbers visits in data order, those in a cycle last. Returns new numbers by old ones. */
+/* Puts the placement's visits in data order, cycles last. Returns new numbers by old numbers. */
 static const int *number_visits(Arena *arena, const Joiner *joiner, Placement *placement) {
     int *number = arena_array(arena, int, joiner->count), total = 0;
     Visit *visits = arena_array(arena, Visit, joiner->count);
