@@ -50,8 +50,8 @@ typedef struct BindCall BindCall;
 typedef struct BindHost {
     bool (*count)(const BindCall *call, int factor, int64_t *value); // sets *value to its count
     bool (*size)(const BindCall *call, int factor, int64_t *value);  // false: not known yet
-    const char *(*violated)(const BindCall *call);                  // a broken `requires`, or NULL
-    const char *(*access_text)(const BindCall *call, int tensor);   // "x[b.., i]"
+    const char *(*violated)(const BindCall *call);                   // a broken `requires`, or NULL
+    const char *(*access_text)(const BindCall *call, int tensor);    // "x[b.., i]"
     ht_dtype (*argument)(const BindCall *call, int index); // the type that an argument gives
 
     /* Reports an error about the `count` tensors. May end the program. */

@@ -208,7 +208,7 @@ static const char *maker_text(const Driver *driver) {
 
 /* ---- the command that ht_prepare runs ---- */
 
-/* Adds the program's files to *recipe: the models' source or object, then others if it needs any. */
+/* Adds the program's files to *recipe: the models' source or object, then others if needed. */
 static void recipe_files(Driver *driver, const Unit *unit, Command *recipe) {
     const char *first =
                    driver->part ? absolute_name(driver->arena, driver->part->object) : unit->file,

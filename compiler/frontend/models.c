@@ -18,7 +18,7 @@ typedef struct Optimizer {
     const char *names;                        // pattern of parameters; NULL: all other ones
     const OpDef *update;                      // NULL: `rule` updates parameters
     const CFunction *rule, *after, *function; // NULL: not given; `function`: the update operator
-    const char *rule_name, *after_name; // names in programs; NULL: programs use the addresses
+    const char *rule_name, *after_name;       // names in programs; NULL: programs use the addresses
     int states;
     bool clipped;
 } Optimizer;

@@ -183,7 +183,7 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor);
 /* ---- macro.c ---- */
 
 void clang_macro_seen(Reader *r, CXCursor cursor);
-void clang_note_lines(Reader *r); // fills ReaderMacros.open_calls
+void clang_note_lines(Reader *r);                              // fills ReaderMacros.open_calls
 bool clang_line_is_open(Reader *r, CXCursor cursor, int line); // `line` ends an OpenCall there
 /* Returns a macro whose expansion in `text`, made by `#`, gcc spells unlike clang; NULL: none. */
 const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text);

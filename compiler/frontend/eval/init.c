@@ -54,7 +54,7 @@ typedef struct Filler {
     CLayout *layout;
     Level level[MOST_LEVELS];
     int depth;
-    int64_t end; // largest leaf_end so far, in bits
+    int64_t end;         // largest leaf_end so far, in bits
     bool sorted, shared; // leaves have ascending offsets; leaves of a range share an expression
     int64_t whole_begin, whole_end; // Leaf.whole_begin and whole_end of new leaves
     Choices *choices;
