@@ -48,7 +48,7 @@ typedef struct BindCall BindCall;
 
 /* Callbacks of the compiler or the runtime, each of which has rules and errors of its own form. */
 typedef struct BindHost {
-    bool (*count)(const BindCall *call, int factor, int64_t *value); // sets *value to its count
+    bool (*count)(const BindCall *call, int factor, int64_t *value); // *value: N of `a..{N}`
     bool (*size)(const BindCall *call, int factor, int64_t *value);  // false: not known yet
     const char *(*violated)(const BindCall *call);                   // a broken `requires`, or NULL
     const char *(*access_text)(const BindCall *call, int tensor);    // "x[b.., i]"

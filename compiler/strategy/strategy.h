@@ -108,7 +108,7 @@ typedef struct Strategy {
     Position at;
     ShapeValues shapes;
     Array(SplitRule) splits;
-    Array(SplitRule) turns;        // `turns` rules; each axis also has a split of the dimension
+    Array(SplitRule) turns;        // `turns` rules; each of their axes also splits the dimension
     int zero;                      // level of ZeRO, 0 to 3
     Array(const char *) zero_axes; // empty: all axes along which a parameter is replicated
     Array(Position) zero_axis_at;
