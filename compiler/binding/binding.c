@@ -1,5 +1,5 @@
-/* Infers types, ranks and extents of a call, and reports mismatches. rule/grammar.h defines the
- * shapes of a rule; ht_broadcast of include/hetu/ops.h broadcasts. */
+/* Infers types, ranks and extents of a call, and reports mismatches. rule/grammar.h defines rules;
+ * ht_broadcast of include/hetu/ops.h broadcasts operands before a call is bound. */
 #include "binding/binding.h"
 
 #include <stddef.h>
@@ -124,7 +124,7 @@ static void note_used(BindCall *call, const BindTensor *tensor) {
             call->factors[tensor->dims[d].factors[k]].used = true;
 }
 
-/* Sets counts: 1 for a factor, N for `a..{N}`, -1 for other ellipses. */
+/* Sets each factor's count: 1; N for `a..{N}`; -1 for other ellipses. Refuses a wrong N. */
 static void start_counts(BindCall *call) {
     for (int f = 0; f < call->factor_count && !call->failed; f++) {
         BindFactor *factor = &call->factors[f];
@@ -151,7 +151,7 @@ int bind_rank(const BindCall *call, const BindTensor *tensor, int *unknown) {
     return rank;
 }
 
-/* Infers an ellipsis's count from the rank of one operand. Returns whether the count is new. */
+/* Infers an ellipsis's count from operand i's rank; refuses a wrong rank. True: count is new. */
 static bool learn_count(BindCall *call, int i) {
     const BindTensor *x = &call->tensors[i];
     int unknown, rank = bind_rank(call, x, &unknown);
@@ -228,7 +228,7 @@ static bool know(BindCall *call, int bound, int64_t extent, int i, int dim) {
     return true;
 }
 
-/* Refuses an extent that differs from the known extent of a factor. */
+/* Reports that dimension `dim` of operand i has `extent`, not its bound factor's known extent. */
 static void refuse_extent(BindCall *call, int bound, int i, int dim, int64_t extent) {
     BindSource source = call->source[bound];
     const char *name = call->tensors[i].name,
@@ -244,7 +244,8 @@ static void refuse_extent(BindCall *call, int bound, int i, int dim, int64_t ext
                call->tensors[source.tensor].name, (long long)call->extent[bound], factor);
 }
 
-/* Refuses an extent that is not what the merged factors give. */
+/* Reports that dimension `dim` of operand i is not (or with `divides`, is no multiple of) `known`,
+ * the product of those of its merged factors that are known. */
 static void refuse_merged(BindCall *call, int i, int dim, const RuleDim *merged, int64_t known,
                           bool divides) {
     const BindTensor *x = &call->tensors[i];
@@ -260,7 +261,8 @@ static void refuse_merged(BindCall *call, int i, int dim, const RuleDim *merged,
            (long long)known, call->host->access_text(call, i));
 }
 
-/* Infers the one unknown factor of a merged dimension: 4 for extent 12 with a known factor of 3. */
+/* Infers the one unknown factor of a merged dimension: 4 for extent 12 with a known factor of 3.
+ * Refuses an extent that the known factors do not give. Returns whether an extent is new. */
 static bool learn_merged(BindCall *call, int i, int dim, const RuleDim *merged) {
     int unknown = -1;
     int64_t known = 1, extent = call->tensors[i].extent[dim];
@@ -277,7 +279,7 @@ static bool learn_merged(BindCall *call, int i, int dim, const RuleDim *merged) 
     return unknown >= 0 && know(call, unknown, extent / known, i, dim);
 }
 
-/* Infers extents from an operand's dimensions, merged or not. Returns whether an extent is new. */
+/* Infers extents from operand i's merged dimensions (`merged`) or its others. True: one is new. */
 static bool learn_operand(BindCall *call, int i, bool merged) {
     const BindTensor *x = &call->tensors[i];
     bool learnt = false;

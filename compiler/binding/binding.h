@@ -21,7 +21,7 @@
 typedef struct BindTensor {
     const char *name;
     Element element;
-    int operand, member; // the rule's operand; number among the tensors of a variadic operand
+    int operand, member; // index of the rule's operand; index within a variadic operand
     int dim_count;
     const RuleDim *dims;
     bool given; // the operand is present; the members below describe it
@@ -36,7 +36,7 @@ typedef struct BindFactor {
     const char *name;
     bool ellipsis, counted, sized, each; // `counted`, `sized`: has a count or a clause `size`
     bool used;                           // a given operand or a result has the factor
-    int count, base; // number of dimensions, -1: unknown; the factor's first bound factor
+    int count, base; // number of dimensions (-1: unknown); index of the first bound factor
 } BindFactor;
 
 /* The tensor and the dimension that gave a bound factor its extent; -1: none. */
@@ -48,11 +48,11 @@ typedef struct BindCall BindCall;
 
 /* Callbacks of the compiler or the runtime, each of which has rules and errors of its own form. */
 typedef struct BindHost {
-    bool (*count)(const BindCall *call, int factor, int64_t *value);
-    bool (*size)(const BindCall *call, int factor, int64_t *value); // false: not known yet
-    const char *(*violated)(const BindCall *call);                  // a broken `requires`, or NULL
-    const char *(*access_text)(const BindCall *call, int tensor);   // "x[b.., i]"
-    ht_dtype (*argument)(const BindCall *call, int index);
+    bool (*count)(const BindCall *call, int factor, int64_t *value); // *value: N of `a..{N}`
+    bool (*size)(const BindCall *call, int factor, int64_t *value);  // false: not known yet
+    const char *(*violated)(const BindCall *call);                   // a broken `requires`, or NULL
+    const char *(*access_text)(const BindCall *call, int tensor);    // "x[b.., i]"
+    ht_dtype (*argument)(const BindCall *call, int index); // the type that an argument gives
 
     /* Reports an error about the `count` tensors. May end the program. */
     void (*refuse)(const BindCall *call, const int *tensors, int count, const char *format, ...)
@@ -67,8 +67,8 @@ struct BindCall {
     int members; // number of tensors of the variadic operand
     BindTensor *tensors, *results;
     BindFactor *factors;
-    unsigned types; // bit mask: types allowed for operands that the rule gives no type; 0: any
-    bool alike;     // these operands must have equal types
+    unsigned types; // bits 1 << ht_dtype: allowed where the rule gives an operand no type; 0: any
+    bool alike;     // operands to which the rule gives no type must have equal types
     bool integral;  // integer operands may give an integer result
     // Extents, by factor of the rule. An ellipsis has the product of its dimensions' extents, a
     // factor with `each` the sum over the tensors; -1: unknown or unused.
@@ -85,8 +85,7 @@ const char *dtype_word(ht_dtype dtype);
 ht_dtype dtype_sum(ht_dtype dtype);
 
 /* Return whether there was no error. bind_counts numbers the bound factors; the caller then sets
- * `extent` and `source` to arrays of bound_count entries. bind_extents also checks the clause
- * `requires`. */
+ * `extent` and `source` to arrays of bound_count entries. bind_extents also checks `requires`. */
 bool bind_types(BindCall *call);
 bool bind_counts(BindCall *call);
 bool bind_extents(BindCall *call);
@@ -98,10 +97,10 @@ ht_dtype bind_element(const BindCall *call, Element element);
  * only such ellipsis to *unknown; -1: there is none, -2: there are several. */
 int bind_rank(const BindCall *call, const BindTensor *tensor, int *unknown);
 
-/* Returns the bound factor of dimension k that `factor` stands for in tensor `member`. bind_factor
- * returns the rule's factor of a bound factor. */
+/* Returns the bound factor of the k-th dimension that `factor` stands for; with `each`, in tensor
+ * `member` of the variadic operand. bind_factor returns the rule's factor of a bound factor. */
 int bind_bound(const BindCall *call, int factor, int member, int k);
 int bind_factor(const BindCall *call, int bound);
 
-/* Writes `asked`, with one -1 replaced, to `extent`; false unless this has `elements` elements. */
+/* Writes `asked` to `extent`, a -1 replaced so that the product is `elements`; false on failure. */
 bool bind_shape(const int64_t *asked, int rank, int64_t elements, int64_t *extent);

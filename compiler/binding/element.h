@@ -7,11 +7,11 @@
 
 /* The source of an operand's or result's element type (clause `dtype`). */
 typedef enum ElementKind {
-    ELEMENT_FOLLOWS,  // results: the type of the first operand; operands: any type
+    ELEMENT_FOLLOWS,  // results: the type of the first operand present; operands: any type
     ELEMENT_FIXED,    // the ht_dtype `index`
     ELEMENT_ARGUMENT, // the value of argument `index`
     ELEMENT_OPERAND,  // the type of operand `index`
-    ELEMENT_WIDE,     // dtype_wide of the type that the operator works in
+    ELEMENT_WIDE,     // the type that accumulates sums of the operator's working type (dtype_sum)
     ELEMENT_INTEGER   // operands: i32 or i64
 } ElementKind;
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- names ---- */
+/* ---- names of files ---- */
 
 const char *name_with(Arena *arena, const char *source, const char *suffix) {
     const char *slash = strrchr(source, '/'), *name = slash ? slash + 1 : source,
@@ -70,7 +70,7 @@ bool item_is_source(const Item *item) {
     return false;
 }
 
-/* ---- reading sources ---- */
+/* ---- sources, and options for the frontend ---- */
 
 const char *file_text(Arena *arena, const char *path) {
     Text text = {.arena = arena};
@@ -124,7 +124,7 @@ FrontendOptions frontend_options(Driver *driver, const char *source,
                              .backends = backend_names()};
 }
 
-/* ---- options as words ---- */
+/* ---- options that compile a unit again ---- */
 
 const char *absolute_name(Arena *arena, const char *path) {
     char *folder = *path == '/' ? NULL : getcwd(NULL, 0);
@@ -196,7 +196,7 @@ static const char *make_name(Arena *arena, const char *name) {
     return text_bytes(&text);
 }
 
-/* Adds a rule for `read`, if it is a plain file, to a dependency file; false when writing fails. */
+/* Appends the rule "TARGET: READ" to `file` if `read` is a plain file; false when writing fails. */
 static bool append_dependency(Arena *arena, const char *read, const char *file,
                               const char *target) {
     struct stat found;
@@ -206,7 +206,7 @@ static bool append_dependency(Arena *arena, const char *read, const char *file,
            !fclose(stream);
 }
 
-/* Adds rules for the files of --strategy, --cluster and --resume; false when writing fails. */
+/* Appends rules for the files of --strategy, --cluster and --resume to `file`; false on failure. */
 static bool append_dependencies(Arena *arena, const Options *options, const char *file,
                                 const char *target) {
     bool good = true;

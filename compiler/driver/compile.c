@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- reading ---- */
+/* ---- from a source to a unit ---- */
 
 static void print_modules(const Unit *unit) {
     Text text = {.arena = unit->arena};
@@ -84,7 +84,7 @@ static bool set_known(const Options *options, Unit *unit) {
     return !options->known || options->known < unit->strategies.count;
 }
 
-/* Plans the migrations between the strategies of a unit. */
+/* Sets unit->migrations, between the unit's strategies; reports them if a -R option asks for it. */
 static void plan_migrations(const Options *options, Unit *unit) {
     unit->migrations = migrations_plan(unit->arena, unit);
     if (options->remarks[REMARK_SWITCH]) migrations_report(unit->migrations, unit);
@@ -143,7 +143,7 @@ Unit *unit_read(Driver *driver, const char *source) {
     return good ? unit : NULL;
 }
 
-/* ---- writing ---- */
+/* ---- outputs that would replace inputs ---- */
 
 static bool is_same_file(const struct stat *file, const char *path) {
     struct stat other;
@@ -208,7 +208,7 @@ static const char *maker_text(const Driver *driver) {
 
 /* ---- the command that ht_prepare runs ---- */
 
-/* Adds the files of the program: first the models' source or object, then what the models need. */
+/* Adds the program's files to *recipe: the models' source or object, then others if needed. */
 static void recipe_files(Driver *driver, const Unit *unit, Command *recipe) {
     const char *first =
                    driver->part ? absolute_name(driver->arena, driver->part->object) : unit->file,
@@ -263,8 +263,8 @@ static const char *reason_against_recipe(Arena *arena, const Options *options, c
     return NULL;
 }
 
-/* Returns the command by which the running program compiles further strategies of its source, or
- * the reason why it cannot (<hetu/rt.h>, ht_register_source). */
+/* Returns the words for ht_register_source (<hetu/rt.h>): a folder, $CC, and the command by which
+ * the running program compiles further strategies; or one word, the reason why it cannot. */
 static const Command *recompile_command_of(Driver *driver, const Unit *unit) {
     Arena *arena = driver->arena;
     const Options *options = driver->options;
@@ -325,7 +325,7 @@ void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char
 /* Returns whether an emitted file includes the user's source. */
 static bool is_main_file(const EmittedFile *file) { return file->source; }
 
-/* Adds the words of a text such as "-O1 -fno-math-errno". */
+/* Adds the words of a text such as "-O1 -fno-math-errno" to a command. */
 static void add_words(Command *command, const char *words) {
     for (words = words ? words : ""; *(words += strspn(words, " "));) {
         size_t length = strcspn(words, " ");
@@ -419,7 +419,7 @@ static int merge(Driver *driver, const char *const *parts, int count, const char
     return command_run(&driver->tools, &command) ? 1 : 0;
 }
 
-/* Returns 0; 1 if the source, a full disk or a signal made a command fail; 2 for a bug. */
+/* Returns 0; 1: the source, a full disk or a signal made a command fail; 2: a bug, reported. */
 static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, const int *status) {
     int worst = 0;
     for (int i = 0; i < files->count; i++)
@@ -435,7 +435,7 @@ static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, con
     return worst;
 }
 
-/* Emits a unit's files; with -c, the object keeps what linking needs. Returns false on errors. */
+/* Appends a unit's emitted files; with -c, they keep what linking needs. False on errors. */
 static bool emit_object(Driver *driver, EmittedFiles *files, const Unit *unit) {
     const char *section =
         driver->options->compile_only ? section_keep(driver, unit, unit->file) : NULL;

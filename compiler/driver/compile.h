@@ -36,10 +36,10 @@ CompileOptions compile_options(const Options *options);
 /* Returns the target: the cluster, and whether communication overlaps with computing. */
 Target compile_target(const Options *options, const struct Cluster *cluster);
 
-/* Runs the frontend and the passes on a source. Returns NULL after reporting errors. */
+/* Runs the frontend and the passes on a source; prints the tables of -R. Returns NULL on errors. */
 Unit *unit_read(Driver *driver, const char *source);
 
-/* Appends the C files of a unit, which include the unit's source under the name `include`. */
+/* Appends a unit's C files to `files`; they include its source under the name `include`. */
 void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include);
 
 /* Compiles a unit that has models to `object`. Returns the exit status: 0; 1 after errors, or when
@@ -58,8 +58,8 @@ void check_output(const Options *options, const char *path);
 
 /* ---- command lines for the C compiler (command.c) ---- */
 
-/* Returns whether a C source includes <hetu/hetu.h>, itself or through its headers, or has pragmas
- * of hetucc. The frontend reads such a source. */
+/* Returns whether a C source includes <hetu/hetu.h>, itself or through its headers, or contains
+ * "hspmd". The frontend reads such a source. */
 bool source_is_ours(Driver *driver, const char *source);
 
 /* Returns the frontend's options for a source; `cluster` is the content of the cluster file. */
@@ -68,13 +68,13 @@ FrontendOptions frontend_options(Driver *driver, const char *source, const struc
 /* Returns the C compiler's command with the user's options for compiling and those for hetu.h. */
 Command compile_command(Driver *driver);
 
-/* Adds a source, with -x c when the source's name does not end in .c. */
+/* Adds a source to a command, with -x c when the source's name does not end in .c. */
 void add_source_word(Command *command, const char *source);
 
 /* Adds the options that find hetu.h and define _HSPMD; these must follow the user's options. */
 void add_headers(Driver *driver, Command *command);
 
-/* Adds a word of the command line with its value. */
+/* Adds an item of hetucc's command line to a command: its word, and its value if it has one. */
 void command_add_item(Command *command, const Item *item);
 
 /* Returns whether an option changes generated code, not the meaning of the source. Emitted files
@@ -111,7 +111,7 @@ const char *language_option(Diag *diag, const char *option);
  * names, else to one named like the source, and prints the reasons. Returns the exit status. */
 int plan_make(Driver *driver);
 
-/* Prints what the models have and the strategies (--strategies). Returns the exit status. */
+/* Prints dimensions, parameters and layers of models, and strategies. Returns the exit status. */
 int list_make(Driver *driver);
 
 /* Replaces modules of the unit by the --resume file's modules of the same model and strategy.

@@ -31,7 +31,7 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Adds copies of an installed source, or of a folder's sources. Returns false after a message. */
+/* Adds a copy, `name`, of an installed source, or copies of a folder's; false after a message. */
 static bool add_installed(Folder *folder, const char *path, const char *name) {
     Arena *arena = folder->driver->arena;
     const char *dot = strrchr(name, '.');
@@ -57,7 +57,7 @@ static bool add_installed(Folder *folder, const char *path, const char *name) {
     return good;
 }
 
-/* Adds the headers, and the makefile and folders ("base transport") of the backend's runtime. */
+/* Adds headers, makefile and folders of the backend's runtime. Returns false after a message. */
 static bool add_runtime(Folder *folder) {
     Arena *arena = folder->driver->arena;
     const BackendFolder *backend = folder->driver->options->backend->folder;
@@ -164,7 +164,7 @@ static void add_item(Folder *folder, const Item *item, const char *const *emitte
     }
 }
 
-/* Returns whether some name has a quote: #include <NAME> then needs -idirafter (c_include). */
+/* Returns whether a file's name has a quote: #include <NAME> then needs -idirafter (c_include). */
 static bool needs_search(const UserFiles *user) {
     for (int i = 0; i < user->paths.count; i++)
         if (strchr(user_file_name(user, user->paths.at[i]), '"')) return true;
@@ -206,7 +206,7 @@ static const char *makefile(Folder *folder, const EmittedFiles *files, const cha
     return text_bytes(&out);
 }
 
-/* Checks that C can include every name, and that no two files share a name. */
+/* Checks that C can include every name, and no two files share a name; false after a message. */
 static bool check_names(const Folder *folder) {
     for (int i = 0; i < folder->files.count; i++)
         if (!c_include(folder->driver->arena, folder->files.at[i].name)) {
@@ -245,7 +245,7 @@ Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles 
     return add_runtime(folder) && check_names(folder) ? folder : NULL;
 }
 
-/* ---- writing ---- */
+/* ---- writing the folder ---- */
 
 typedef Array(const char *) Names;
 
@@ -264,7 +264,7 @@ static Names inner_folders(const Folder *folder) {
     return names;
 }
 
-/* Makes a folder and adds it to `made`, or accepts a folder that no other user controls. */
+/* Makes a folder and adds it to `made`, or accepts one that no other user controls; else false. */
 static bool make_folder(Arena *arena, const char *path, Names *made) {
     struct stat found;
     if (!mkdir(path, 0777)) {
@@ -338,7 +338,7 @@ bool folder_write(const Folder *folder, const char *path) {
     return false;
 }
 
-/* ---- building ---- */
+/* ---- what a build needs and leaves behind ---- */
 
 /* Registers all files of the folder, and the files that make adds, for removal at the end. */
 static void remove_later(const Folder *folder, const char *name) {
@@ -368,7 +368,7 @@ static bool is_command(Arena *arena, const char *name) {
     return false;
 }
 
-/* Checks that the backend's compiler exists where its makefile looks for it. */
+/* Checks that the backend's compiler is where its makefile looks for it; false after a message. */
 static bool check_compiler(Arena *arena, const BackendFolder *backend) {
     const char *advice = arena_format(
         arena, "with --emit=c -o FOLDER hetucc writes sources that make builds where %s is",
@@ -397,7 +397,7 @@ static const char *compiler_words(const Toolchain *tools) {
     return text_bytes(&words);
 }
 
-/* ---- the runtime's objects ---- */
+/* ---- the cache of the runtime's objects ---- */
 
 /* Makes a folder and its parents. */
 static void make_path(Arena *arena, const char *path) {
@@ -422,9 +422,8 @@ static const char *cache_wrong(Arena *arena, const char **path) {
     return secure_parent_wrong(whole);
 }
 
-/* Returns the folder that caches the runtime's objects: HETU_RUNTIME_CACHE, else a folder in the
- * user's cache. Returns NULL for HETU_RUNTIME_CACHE=0, or when the folder is not usable. Sets *good
- * to false after a message. */
+/* Returns the folder that caches the runtime's objects: HETU_RUNTIME_CACHE, or in the user's cache;
+ * NULL for HETU_RUNTIME_CACHE=0 or an unusable folder. *good becomes false after a message. */
 static const char *runtime_cache(Arena *arena, bool *good) {
     const char *named = getenv("HETU_RUNTIME_CACHE"), *base = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME"), *path = NULL;
@@ -460,7 +459,7 @@ static int build_runtime(Toolchain *tools, const Command *make, const char *cach
     return status;
 }
 
-/* ---- the program ---- */
+/* ---- building the program by make ---- */
 
 int folder_build(const Folder *folder, const char *written, const char *program) {
     Driver *driver = folder->driver;

@@ -11,8 +11,8 @@
 
 /* ---- copies of the user's files (sources.c) ---- */
 
-/* The user's files of a program: the sources of the command line, and the files that they include
- * except system headers. Copies keep their relative places: gpt/gpt.c and common/train.h become
+/* The user's files of a program: those of the command line, and those that its sources include, but
+ * no system headers. Copies keep their relative places: gpt/gpt.c and common/train.h become
  * source/gpt/gpt.c and source/common/train.h. */
 typedef struct UserFiles {
     Arena *arena;
@@ -51,10 +51,10 @@ Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles 
 /* Returns a folder of emitted files only, not yet written. */
 Folder *folder_of_emitted(Driver *driver, const EmittedFiles *emitted);
 
-/* Writes all files, or none after a message. Files that did not change keep their time, and copies
+/* Writes all files; false after a message. Files that did not change keep their time, and copies
  * get the time of their originals, so that make builds only what changed. */
 bool folder_write(const Folder *folder, const char *path);
 
-/* Writes the folder, builds the program in it, and copies the program to `written` (output_begin
- * for `program`). Keeps the folder only with --save-temps. Returns the exit status. */
+/* Writes the folder, builds the program in it, copies the program to `written`, which output_begin
+ * gave for `program`. Keeps the folder only with --save-temps. Returns the exit status. */
 int folder_build(const Folder *folder, const char *written, const char *program);

@@ -35,7 +35,7 @@ static const char refused[] =
     "-ffreestanding -fno-hosted -fno-builtin -fno-builtin-* -fpreprocessed -traditional* "
     "-Xpreprocessor -mms-bitfields";
 
-/* Returns whether an option is among words that blanks separate. */
+/* Returns whether an option is among words with blanks between; "-m*" is any with this start. */
 static bool is_listed(const char *option, const char *words) {
     for (size_t length; *words; words += length + (words[length] == ' ')) {
         length = strcspn(words, " ");

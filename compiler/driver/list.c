@@ -42,7 +42,7 @@ static void add_extent(Arena *arena, NamedDim *dim, int64_t extent) {
     array_push(arena, &dim->extents, extent);
 }
 
-/* Adds the names of a value's dimensions. A dimension with one name gives its extent to the name.
+/* Adds a value's dimensions to `dims`. A dimension with one name gives its extent to the name.
  * Names that share a dimension are factors, whose extents are unknown before pass factor_dims. */
 static void add_value(Arena *arena, NamedDims *dims, const Value *value) {
     for (int d = 0; value->dims && d < value->type.rank; d++)
@@ -53,7 +53,7 @@ static void add_value(Arena *arena, NamedDims *dims, const Value *value) {
         }
 }
 
-/* After pass factor_dims, adds each name's extent: the product of its extents in the value. */
+/* After pass factor_dims, adds each name's extent: the product over its dimensions in the value. */
 static void add_factors(Arena *arena, NamedDims *dims, const Value *value) {
     for (int i = 0; i < dims->count; i++) {
         int64_t extent = 1;
@@ -108,7 +108,7 @@ static ListedModel list_module(Arena *arena, const Module *module) {
     return listed;
 }
 
-/* Finds the extents of the names that only factors of dimensions have. */
+/* Finds the extents that add_value leaves open, by running the passes up to factor_dims. */
 static void complete(const Driver *driver, Unit *unit, ListedModels *models) {
     PassOptions passes = {
         .compile = compile_options(driver->options), .stop_after = "factor_dims", .out = stdout};
@@ -162,7 +162,7 @@ static void print_model(Text *out, const ListedModel *model) {
 
 /* ---- strategies ---- */
 
-/* Returns "2" when all pipelines have two stages, else the number of each: "2, 1". */
+/* Returns the number of stages of each pipeline, "2, 1", or one number if all are equal: "2". */
 static const char *stages_of(Arena *arena, const Strategy *strategy) {
     Text text = {.arena = arena};
     bool alike = true;
@@ -173,7 +173,7 @@ static const char *stages_of(Arena *arena, const Strategy *strategy) {
     return text_bytes(&text);
 }
 
-/* Returns the axes of a mesh, with the weights of unequal pieces: "dp:2 by 3:1 tp:2". */
+/* Returns a mesh's axes with the weights of unequal pieces, "dp:2 by 3:1 tp:2"; "1": no mesh. */
 static const char *mesh_of(Arena *arena, const Stage *stage) {
     Text text = {.arena = arena};
     for (int a = 0; a < stage->mesh.count; a++) {
@@ -256,7 +256,7 @@ static bool is_listed(const ListedModels *models, const Module *module) {
     return false;
 }
 
-/* Lists a source, if it has models or strategies. Returns false after errors. */
+/* Appends the list of a source that has models or strategies to `out`. False after errors. */
 static bool list_source(Driver *driver, const char *source, Text *out) {
     FrontendOptions options = frontend_options(driver, source, NULL);
     ListedModels models = {0};
@@ -274,7 +274,7 @@ static bool list_source(Driver *driver, const char *source, Text *out) {
     return unit;
 }
 
-/* Lists the sources that objects and archives keep. Returns false after errors. */
+/* Appends the lists of the sources that objects and archives keep to `out`. False after errors. */
 static bool list_objects(Driver *driver, Text *out) {
     const PortionList *parts = driver_sections(driver);
     bool good = parts;

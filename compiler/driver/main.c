@@ -105,7 +105,7 @@ static const char *input_wrong(Arena *arena, const char *path) {
                : kind;
 }
 
-/* Checks that every input can be read; a file of -include may be in a folder of -I instead. */
+/* Checks that every input can be read, except -include files that -I may find; false if not. */
 static bool check_inputs(Arena *arena, const Options *options) {
     bool good = true;
     for (int i = 0; i < options->cc.items.count; i++) {
@@ -178,7 +178,7 @@ static bool write_text(Driver *driver, Text *text) {
 
 typedef Array(Unit *) Units;
 
-/* Reads every source that may have models; false after errors. */
+/* Reads every source that may have models; appends units that have some. False after errors. */
 static bool read_units(Driver *driver, Units *units) {
     const char **sources = sources_of(driver);
     bool good = true;
@@ -201,7 +201,7 @@ static bool translate_ir(Driver *driver, const Units *units) {
     return write_text(driver, &text);
 }
 
-/* Writes the costs as JSON for --emit=cost-json or an output *.json; else as a table. */
+/* Writes costs as JSON for --emit=cost-json or an output *.json, else as a table; false: failed. */
 static bool translate_cost(Driver *driver, const Units *units) {
     const char *output = driver->options->output, *dot = output ? strrchr(output, '.') : NULL;
     Text text = {.arena = driver->arena};
@@ -255,7 +255,7 @@ static bool translate_folder(Driver *driver, const Units *units) {
     return folder && folder_write(folder, path);
 }
 
-/* Checks that there are sources and no object with a waiting model, for --emit and --stop-after. */
+/* Checks for --emit and --stop-after that there are sources and no waiting models; false if not. */
 static bool check_sources(Driver *driver) {
     const Options *options = driver->options;
     if (options->backend->folder && options->emit == EMIT_C && !options->output)
@@ -303,7 +303,7 @@ static void check_report(const Options *options) {
     check_output(options, options->report);
 }
 
-/* Writes the report of all modules to `written`, a path of output_begin. */
+/* Writes the report of all modules to `written`, then renames that file to the path of --report. */
 static bool write_report(Driver *driver, const char *written) {
     const char *path = driver->options->report;
     Text text = {.arena = driver->arena};
@@ -315,7 +315,7 @@ static bool write_report(Driver *driver, const char *written) {
 
 /* ---- programs and objects ---- */
 
-/* Compiles a source to `object`, or sets *plain: the C compiler can do that. Returns the status. */
+/* Compiles a source to `object`, or sets *plain if the C compiler alone can. Returns the status. */
 static int compile_source(Driver *driver, const char *source, const char *object, bool *plain) {
     *plain = !source_is_ours(driver, source);
     Unit *unit = *plain ? NULL : unit_read(driver, source);
@@ -362,7 +362,7 @@ static int make_folder_program(Driver *driver, const char *const *sources) {
     return status ? status : output_finish(&driver->tools, written, program, 0777) ? 0 : 1;
 }
 
-/* Compiles the objects whose models waited. Returns the exit status. */
+/* Compiles each part that waited to a temporary object, made[i]. Returns the exit status. */
 static int make_waiting(Driver *driver, const PortionList *waiting, const char **made) {
     int worst = 0;
     for (int i = 0; i < waiting->count; i++) {
@@ -417,7 +417,7 @@ static void check_known(const Options *options) {
     check_output(options, options->output);
 }
 
-/* Compiles the strategies of the first source, or of the first object with models, to `object`. */
+/* Compiles `source`, or if NULL the first waiting part, to `object`. Returns the exit status. */
 static int make_first(Driver *driver, const char *source, const char *object) {
     const PortionList *waiting = source ? &none_waits : driver_waiting(driver);
     Unit *unit = source ? unit_read(driver, source) : NULL;
@@ -426,7 +426,7 @@ static int make_first(Driver *driver, const char *source, const char *object) {
     return waiting->count ? section_make(driver, waiting->at[0], object) : 1;
 }
 
-/* Makes the shared object of new strategies that a running program loads. Returns the status. */
+/* Makes the shared object of strategies that a running program loads. Returns the exit status. */
 static int make_arriving(Driver *driver, const char *source) {
     const char *output = driver->options->output, *object = temporary(&driver->tools, "arriving.o");
     check_known(driver->options);
@@ -444,7 +444,7 @@ static int make_arriving(Driver *driver, const char *source) {
                : 0;
 }
 
-/* Refuses objects with waiting models if the backend makes folders, which need sources. */
+/* Returns whether the backend can use waiting models; if not (it makes folders), reports one. */
 static bool check_waiting(const Driver *driver, const PortionList *waiting) {
     const Backend *backend = driver->options->backend;
     if (backend->folder && waiting->count)
@@ -485,7 +485,8 @@ static int make_with_report(Driver *driver) {
     return status ? status : write_report(driver, written) ? 0 : 1;
 }
 
-/* Writes standard input, a source, to a temporary file. Returns false after a message. */
+/* Copies standard input to a temporary file, which replaces its item; with -c, the output is
+ * stdin.o unless -o names another. Returns false after a message. */
 static bool read_input(Driver *driver, Options *options) {
     enum { MOST = 1 << 26 };
     Item *item = &options->cc.items.at[options->cc.from_input];
@@ -504,7 +505,7 @@ static bool read_input(Driver *driver, Options *options) {
     return output_text(&driver->tools, item->text, text_bytes(&text));
 }
 
-/* Reopens standard input from the file that read_input wrote, for the C compiler. */
+/* Reopens standard input from read_input's file, for the C compiler; false after a message. */
 static bool return_input(const Options *options) {
     Item *item = &options->cc.items.at[options->cc.from_input];
     if (!freopen(item->text, "rb", stdin)) {
@@ -515,12 +516,12 @@ static bool return_input(const Options *options) {
     return true;
 }
 
-/* Returns whether -S or -fsyntax-only leaves sources to the C compiler; hetucc checks models. */
+/* Returns whether -S or -fsyntax-only is given: hetucc then checks models, but compiles nothing. */
 static bool checks(const Options *options) {
     return options_have(options, "-S") || options_have(options, "-fsyntax-only");
 }
 
-/* Checks the models of sources that the C compiler compiles alone. Returns false after errors. */
+/* With -S or -fsyntax-only, checks the models; -S then refuses them. Returns false after errors. */
 static bool check_handed_over(Driver *driver) {
     Units units = {0};
     bool assembly = options_have(driver->options, "-S");

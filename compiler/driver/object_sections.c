@@ -23,7 +23,7 @@ static void put_list(Text *out, int count, const char *const *words) {
     for (int i = 0; i < count; i++) put(out, words[i]);
 }
 
-/* Reads fields one by one; `good` turns false at the first field that is missing. */
+/* The fields that are not read yet; `good` turns false at the first field that is missing. */
 typedef struct Fields {
     Arena *arena;
     const char *at, *end;
@@ -147,7 +147,7 @@ static Portion *take_part(Fields *fields) {
     return part;
 }
 
-/* Adds the parts of a section; false after a message. */
+/* Appends the parts that a section keeps to `parts`; false after a message. */
 static bool add_section(Arena *arena, const char *path, const ObjectSection *section,
                         Portions *parts) {
     Fields fields = {arena, section->bytes, section->bytes + section->size, true};
@@ -189,7 +189,7 @@ static const char *find_library(Driver *driver, const char *name) {
     return NULL;
 }
 
-/* Adds the parts in objects of the command line, then the parts in archives. A linker takes archive
+/* Appends the parts in objects of the command line, then those in archives: a linker takes archive
  * members only for symbols that are still undefined. Returns false after a message. */
 static bool add_objects(Driver *driver, Portions *parts) {
     const Options *options = driver->options;
@@ -227,7 +227,7 @@ static const PortionList *objects_parts(Driver *driver) {
     return driver->objects;
 }
 
-/* Adds a source of the command line; false after errors. */
+/* Appends the part of a source, with the functions that it defines; false after errors. */
 static bool add_source(Driver *driver, const char *source, Portions *parts) {
     Portion *part = arena_new(driver->arena, Portion);
     FrontendOptions options = frontend_options(driver, source, NULL);

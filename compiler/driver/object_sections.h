@@ -24,7 +24,7 @@ struct Portion {
     bool waits;                  // the part's models are not compiled yet
     bool alone;                  // the object has no other part
     bool prepares;               // the part calls ht_prepare or ht_balance
-    Array(const char *) words;   // options of hetucc -c
+    Array(const char *) words;   // options that hetucc -c was given
     const char *preprocessed;    // the preprocessed source of a waiting part
 };
 struct PortionList {
@@ -53,7 +53,7 @@ const char *section_keep(Driver *driver, const Unit *unit, const char *source);
  * object and the part's programs. Returns the exit status. */
 int section_make(Driver *driver, const Portion *part, const char *object);
 
-/* Reads all models of sources on the command line and of waiting parts. Returns false on errors. */
+/* Adds all models of sources and of waiting parts to driver->modules. Returns false on errors. */
 bool sections_read(Driver *driver);
 
 /* Returns a driver with a part's own options, overridden by options of the link; NULL on errors. */

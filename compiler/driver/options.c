@@ -199,7 +199,7 @@ typedef Array(char *) Words;
 
 typedef struct Line {
     Arena *arena;
-    char **next; // words as typed; NULL at the end
+    char **next; // the next word as typed; NULL follows the last
     Words words; // for argp
 } Line;
 
@@ -218,7 +218,7 @@ static const struct argp_option *long_option(const char *name, size_t length) {
 
 _Noreturn static void mistake(const char *text, const char *word) { tool_misused(text, word); }
 
-/* Reports a misspelled long option of hetucc; the C compiler would not suggest the right one. */
+/* Refuses a word that resembles a long option; the C compiler would not suggest the right one. */
 static void refuse_misspelled(Arena *arena, const char *word) {
     const char *closest = tool_closest_option(option_table, word);
     if (closest)
@@ -226,7 +226,7 @@ static void refuse_misspelled(Arena *arena, const char *word) {
                 arena_substring(arena, word, strcspn(word, "=")));
 }
 
-/* Refuses an option at the end of the line that needs a value. */
+/* Refuses `word`, an option that needs a value, at the end of the line. */
 static void check_next(const Line *line, const char *word) {
     if (!*line->next) mistake("the option %s needs a value", word);
 }
@@ -320,8 +320,8 @@ static void add_joined(Reader *reader, const char *option, const char *value) {
     add(reader, ITEM_FLAG, arena_format(reader->arena, "%s%s", option, value ? value : ""), NULL);
 }
 
-/* Adds standard input as a source (after -x c), or as a word for the C compiler, which then does
- * everything. Quoted includes of the source are relative to the current folder. */
+/* Adds standard input to the items as a source (after -x c), or as a word for the C compiler, which
+ * then does everything. Quoted includes of the source are relative to the current folder. */
 static void add_input(Reader *reader) {
     Options *options = reader->options;
     options->cc.input_count++;
@@ -373,7 +373,7 @@ bool is_c_by_option(const char *source) {
     return !language || language->folder;
 }
 
-/* Returns the index of `word` among `words`. If it is missing, ends the process with a list. */
+/* Returns the index of `word` among `words`; if `word` is missing, lists them and exits with 2. */
 static int choose(Arena *arena, const char *option, const char *word, const char *const *words) {
     const char *all = words[0];
     int count = 0;

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-/* Defined whenever hetucc reads or compiles a source: the year and month of the language. */
+/* Defines _HSPMD, year and month of the language, whenever hetucc reads or compiles a source. */
 #define HSPMD_DEFINE "-D_HSPMD=202611"
 
 typedef enum ItemKind {
@@ -36,13 +36,13 @@ typedef Array(Item) ItemList;
 /* The form of hetucc's output (--emit). */
 typedef enum Emit { EMIT_EXE, EMIT_C, EMIT_IR, EMIT_COST, EMIT_COST_JSON } Emit;
 
-/* Words of -R. */
+/* What an option -R can ask for. */
 typedef enum Remark { REMARK_COMM, REMARK_SWITCH, REMARK_MEMORY, REMARK_SHARDING, REMARKS } Remark;
 
 /* The words for the C compiler, and facts about them. */
 typedef struct CcOptions {
     ItemList items;
-    int source_count, input_count;
+    int source_count, input_count; // C sources; these, all other files, and libraries (-l)
     int from_input; // index of the item that is standard input, C source (-x c -); -1: none
     bool hand_over; // -E, -S, -M, ...: the C compiler does everything
     bool optimised; // some -O was given
@@ -81,17 +81,16 @@ typedef struct Options {
 /* Returns whether a word begins with `with`. */
 bool begins(const char *word, const char *with);
 
-/* Returns whether the command line has `word` for the C compiler. */
+/* Returns whether one of the words for the C compiler is `word`. */
 bool options_have(const Options *options, const char *word);
 
-/* Ends the tool with status 2 and "WHY: leave out WORD" when an option among `words`, which blanks
- * separate, is given. */
+/* If an option in `words`, such as "-o -c", is given, exits with 2 and "WHY: leave out WORD". */
 void options_refuse(const Options *options, const char *why, const char *words);
 
 /* Returns whether only -x c makes a source C: its name does not end in .c, or it is "-". */
 bool is_c_by_option(const char *source);
 
-/* Reads the command line. Exits with 2 after a mistake, with 0 after --help and --version. */
+/* Reads the command line to *options. Exits with 2 after a mistake, 0 after --help, --version. */
 void options_read(Arena *arena, Options *options, int argc, char **argv);
 
 /* ---- response files (response.c) ---- */

@@ -1,5 +1,4 @@
-/* Writes outputs under temporary names, renames complete ones, and removes the rest at the end or
- * at a signal. */
+/* Writes outputs under temporary names, renames complete ones, removes others at exit or signal. */
 #include "driver/output.h"
 
 #include "support/reading.h"

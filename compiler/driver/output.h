@@ -24,14 +24,14 @@ bool temporary_full(const Toolchain *tools);
  * plain file; NULL after a message when the output cannot be written. */
 const char *output_begin(Toolchain *tools, const char *path);
 
-/* Appends the bytes of a file. Returns false and sets errno if unreadable or above 256 MiB. */
+/* Appends a file's content to *bytes. Returns false, with errno, if unreadable or above 256 MiB. */
 bool file_read(const char *path, Text *bytes);
 
 /* Writes bytes to `written`, which output_begin returned for `path`; false after a message. */
 bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes,
                  size_t size);
 
-/* Writes bytes to the path of output_begin, and returns the path; NULL after a message. */
+/* Writes bytes to the path that output_begin returns, and returns it; NULL after a message. */
 const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size);
 
 /* output_private returns the path of a temporary file for a program that hetucc runs; no other user
@@ -40,7 +40,7 @@ const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, 
 const char *output_private(Toolchain *tools, const char *written);
 bool output_take(const Toolchain *tools, const char *made, const char *written, const char *path);
 
-/* Renames the finished file to `path`; `mode` is subject to umask. Returns false on error. */
+/* Renames `written` to `path`, with `mode` less the umask. Returns false after a message. */
 bool output_finish(Toolchain *tools, const char *written, const char *path, unsigned mode);
 
 /* Writes a whole file by output_bytes and output_finish. Returns false after a message. */

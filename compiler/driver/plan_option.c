@@ -1,5 +1,4 @@
-/* hetucc --plan: finds the models, and writes the strategy file. planner/search/search.h has the
- * search. */
+/* hetucc --plan: finds the models, and writes the strategy that planner/search/search.h finds. */
 #include "driver/compile.h"
 
 #include "driver/object_sections.h"
@@ -13,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- checks ---- */
+/* ---- checks of options and the cluster file ---- */
 
 static void check_options(const Options *options) {
     if (!options->plan.find)
@@ -25,7 +24,7 @@ static void check_options(const Options *options) {
                    "--strategy -c --emit --report --known --resume --print-after --stop-after");
 }
 
-/* Checks that the cluster file lists devices and that each has a class. */
+/* Checks that the cluster file lists devices and that each has a class; false after a message. */
 static bool check_cluster(const Driver *driver, const Cluster *cluster) {
     if (cluster && !cluster->device_count)
         complain("%s: devices: there are none to plan for", driver->options->cluster);
@@ -76,7 +75,7 @@ static void take_objects(Planned *found, Driver *driver) {
     }
 }
 
-/* Returns the one source or object with models; its `source` is NULL after an error message. */
+/* Returns the one source or object that has models; after an error message, `source` is NULL. */
 static Planned find_models(Driver *driver) {
     const Options *options = driver->options;
     Planned found = {0};
@@ -92,7 +91,7 @@ static Planned find_models(Driver *driver) {
     return found.failed ? (Planned){0} : found;
 }
 
-/* Returns the strategy's name: its file's name, with _ for all but letters and digits. */
+/* Returns a strategy name made of the file's: _ for all but letters and digits, no digit first. */
 static const char *strategy_name(Driver *driver, const char *path) {
     char *name = arena_string(driver->arena, name_with(driver->arena, path, ""));
     for (char *c = name; *c; c++) *c = isalnum((unsigned char)*c) ? *c : '_';

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes of an open file, read, not mapped: if a mapped file shrinks, a signal ends hetucc. */
+/* `size` bytes of an open file from `begin` on; not mapped: a file that shrinks raises SIGBUS. */
 typedef struct Bytes {
     int file;
     uint64_t begin, size;

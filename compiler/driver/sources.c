@@ -34,7 +34,7 @@ static const char *folder_of(Arena *arena, const char *path) {
     return arena_substring(arena, path, length ? length : 1);
 }
 
-/* Adds a file once. Ignores a path that is not a plain file, such as a missing header. */
+/* Adds a file to `files`, once. Ignores what is not a plain file, such as a missing header. */
 static void add_file(UserFiles *files, const char *path) {
     struct stat found;
     const char *name = absolute_path(files->arena, path);
@@ -100,7 +100,7 @@ static bool has_files(const UserFiles *files, const char *folder) {
     return false;
 }
 
-/* Returns the deepest folder that contains all files and all header folders with files. */
+/* Returns the deepest folder that contains all files and all header folders with files; or "/". */
 static const char *common_folder(const Driver *driver, const UserFiles *files) {
     Arena *arena = files->arena;
     const char *root = files->paths.count ? folder_of(arena, files->paths.at[0]) : "/";

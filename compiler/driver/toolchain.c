@@ -42,9 +42,9 @@ static void end_by_signal(int number) {
     raise(number);
 }
 
-/* ---- places ---- */
+/* ---- hetucc's installation, parent process and signals ---- */
 
-/* Returns the parent of the folder that contains this program. */
+/* Returns the parent of this program's folder, "/usr" for /usr/bin/hetucc. Exits on failure. */
 static const char *find_prefix(Arena *arena) {
     enum { MOST = 4096 };
     char path[MOST];
@@ -94,7 +94,7 @@ void command_add(Command *command, ...) {
     va_end(words);
 }
 
-/* Returns whether file `name` in the folder of `length` bytes at `folder` is this program. */
+/* Returns whether a file is this program: `name` in the folder whose path has `length` bytes. */
 static bool is_this_program(Arena *arena, const char *folder, size_t length, const char *name) {
     struct stat self, other;
     const char *path = length ? arena_format(arena, "%.*s/%s", (int)length, folder, name) : name;
@@ -250,7 +250,7 @@ static void start(const Command *command, int slot) {
     }
 }
 
-/* Copies the captured messages of a child to the log or to standard error, and returns them. */
+/* Copies a child's captured messages to the log or to standard error and returns them; "": none. */
 static const char *take_output(const Toolchain *tools, int slot, int status) {
     Text text = {.arena = tools->arena};
     char bytes[4096];

@@ -26,7 +26,7 @@ typedef struct Command {
     bool quiet; // messages are unusual: they are captured, in English, to find a killed child
 } Command;
 
-/* Finds hetucc's installation; removes temporary files at exit. Ends with a message on failure. */
+/* Sets *tools. Temporary files are removed at exit or at a signal. Exits with 1 on failure. */
 void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run);
 
 /* command_cc_words returns the C compiler's command: the words of the environment variable CC, or
@@ -34,7 +34,7 @@ void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run);
 Command command_cc_words(const Toolchain *tools);
 Command command_cc(const Toolchain *tools);
 
-/* Adds words; NULL ends the list. */
+/* Adds words to a command; NULL ends the list. */
 void command_add(Command *command, ...) __attribute__((sentinel));
 
 /* Runs a command and waits. Returns the exit status; 128 or more, with a message, if a signal ended

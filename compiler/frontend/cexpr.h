@@ -162,7 +162,7 @@ CFunction *cexpr_function(const CExpr *expr);
 /* Returns the value that an initializer list gives member `index`, called `name`; NULL: none. */
 const CExpr *cexpr_member(const CExpr *list, int index, const char *name);
 
-/* Call `visit` for an expression and all in it, or for all in a statement; for none if NULL. */
+/* Call `visit` for an expression and all in it, or for all in a statement. Do nothing for NULL. */
 typedef void CVisit(const CExpr *expr, void *data);
 void cexpr_walk(const CExpr *expr, CVisit *visit, void *data);
 void cstmt_walk(const CStmt *stmt, CVisit *visit, void *data);

@@ -12,7 +12,7 @@ typedef struct Named {
     UT_hash_handle hh;
 } Named;
 
-/* Looks a name up in a table of CUnit.parts. */
+/* Returns the meaning of a name in a table of CUnit.parts; all NULL: the table lacks the name. */
 static CName names_lookup(const void *names, const char *name) {
     const Named *table = names;
     Named *found;

@@ -36,7 +36,7 @@ typedef struct CSite {
 typedef struct CModelUse {
     const CFunction *model;
     Position read_at;    // where the value from before the evaluation is read; file NULL: nowhere
-    Position written_at; // file NULL: nowhere
+    Position written_at; // where the variable is changed; file NULL: nowhere
     const bool *read;    // for each byte of the variable, whether its earlier value is read
     bool state;          // the bytes that were read have another value after the evaluation
 } CModelUse;
@@ -147,7 +147,7 @@ typedef struct CName {
     const CConstant *constant;
 } CName;
 CName cunit_lookup(const CUnit *unit, const char *name);
-/* Looks up a name that an operator's rule mentions, in the source of the operator. */
+/* Returns the meaning of a name, which a rule mentions, in the source of the rule's operator. */
 CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name);
 /* Return and set the meaning of a name of external linkage; cunit_declare: of one at file scope. */
 CName cunit_shared(const CUnit *unit, const char *name);

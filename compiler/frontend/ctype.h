@@ -47,12 +47,12 @@ struct CType {
     bool is_union;
     bool to_const;     // CT_POINTER: its target is const
     const CType *base; // target of CT_POINTER, element of CT_ARRAY, result of CT_FUNCTION
-    int64_t count;     // CT_ARRAY
+    int64_t count;     // CT_ARRAY: number of elements; 0: unknown or variable
     bool variable;     // CT_ARRAY: a variable-length array
     Array(CField) fields;
     bool is_tensor;                // struct ht_tensor
     bool is_tensor_node;           // struct ht_node *: the content of a tensor
-    const uint8_t *member_bits[2]; // CT_STRUCT: by byte, bits of members; [1]: of all in a union
+    const uint8_t *member_bits[2]; // by byte: bits of members, of a union's [0] any, [1] every one
 };
 
 /* The types that the evaluator uses, by C's names. */
@@ -64,7 +64,7 @@ typedef struct CTypes {
 /* Finds the field `name` of a struct, also inside anonymous members; its offset counts from the
  * start of `type`. Returns false when there is none. */
 bool ctype_field(const CType *type, const char *name, CField *found);
-/* Finds the field that clang's declaration `decl` declares, in the same way. */
+/* Finds the field that clang's declaration `decl` declares, as ctype_field does; false: none. */
 bool ctype_declared_field(const CType *type, const void *decl, CField *found);
 
 bool ctype_is_arithmetic(const CType *type);

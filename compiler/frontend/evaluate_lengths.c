@@ -51,7 +51,7 @@ void padding_check(const CUnit *unit, Module *const *modules, int count) {
     }
 }
 
-/* Checks that `other`, with a pipeline's lengths, has the parameters of `module`. */
+/* Checks that `other`, with a pipeline's lengths, has module's parameters; false after an error. */
 static bool check_parameters(const Module *module, const Module *other, Position at) {
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *own = module->params.at[i],
@@ -71,7 +71,7 @@ static bool check_parameters(const Module *module, const Module *other, Position
 }
 
 /* Compares an input with `own`, the same input with a pipeline's lengths. Sets *cut if dimensions
- * differ. Reports an error unless only dimensions after the first differ and are shorter. */
+ * differ. False after an error: only dimensions after the first may differ, and must be shorter. */
 static bool check_input(const Module *module, const Value *input, const Value *own, Position at,
                         bool *cut) {
     for (int d = 0; d < input->type.rank; d++) {
@@ -141,7 +141,8 @@ static LengthVariant variant_of(CUnit *unit, const Module *module, const LengthV
     return (LengthVariant){other, input_types(unit, other)};
 }
 
-/* Checks that each of several lengths of a pipeline alone makes an input shorter. */
+/* Checks that each of several lengths of a pipeline, taken alone, shortens an input and changes no
+ * parameter. Returns false after an error. */
 static bool check_each(CUnit *unit, const Module *module, int p, const Evaluator *evaluator) {
     Pipeline pipeline = module->strategy->pipelines.at[p];
     ShapeValues all = pipeline.lengths;

@@ -44,7 +44,7 @@ static void count_values(const CExpr *expr, void *data) {
     search->value = expr->kind == C_ASSIGN ? without_casts(expr->b) : NULL;
 }
 
-/* Returns the only call of ht_train or ht_infer that makes a program; NULL: unknown. */
+/* Returns the call of ht_train or ht_infer that is the only value of a variable; NULL: unknown. */
 static const CExpr *maker_of(const Search *search, const CExpr *program) {
     program = without_casts(program);
     if (!program || program->kind != C_VAR || program->var->part) return NULL;
@@ -97,7 +97,7 @@ typedef struct Fed {
     Position at;       // position of the input's name
 } Fed;
 
-/* Returns the initializer list of a struct literal or of its address; NULL for any other one. */
+/* Returns the initializer list of a struct literal or its address; NULL: `expr` is neither. */
 static const CExpr *fields_of(const CExpr *expr) {
     expr = without_casts(expr);
     expr = expr && expr->kind == C_UNARY && expr->op == OP_ADDRESS ? without_casts(expr->a) : expr;
@@ -128,7 +128,7 @@ static const CType *array_of(const CExpr *fields) {
                                                                               : data->var->type;
 }
 
-/* Returns the input's name in ht_dataset: the given one, else the dataset's. NULL: unknown. */
+/* Returns the input that ht_dataset feeds: its field `input`, else its `name`. NULL: unknown. */
 static const CExpr *dataset_input(const CExpr *call) {
     const CExpr *fields = call->args.count == 1 ? fields_of(call->args.at[0]) : NULL,
                 *said = fields ? field_of(fields, "input") : NULL;
@@ -246,7 +246,7 @@ static void look_at(const Search *search, Fetch *fetch, const char *name, const 
     fetch->lacks = fits ? fetch->lacks : value;
 }
 
-/* Searches all named values of a program, as runtime/session/data/named_values.h does. */
+/* Compares all named values of a program with fetch->name, as session/data/named_values.h does. */
 static void look_through(const Search *search, Fetch *fetch, const Module *module) {
     for (int i = 0; i < module->outputs.count; i++)
         look_at(search, fetch, module->outputs.at[i].name, module->outputs.at[i].value);

@@ -14,7 +14,7 @@ struct Frontend {
     Diag *diag;
     const FrontendOptions *options;
     const char *text; // text of the strategy; NULL: the options name the strategies
-    bool surveys;     // frontend_survey: lists the strategies; evaluates the models under none
+    bool surveys;     // frontend_survey: lists all strategies, evaluates the models under no one
     Reader *reader;
     CUnit *cunit;
     Unit *unit; // NULL after an error
@@ -30,7 +30,7 @@ static void add_shape_variable(Frontend *run, CVar *var) {
     eval_destroy(ev);
 }
 
-/* Lists user's operators without a body in this file. libhetu has the bodies of hetu's own ones. */
+/* Adds to unit->bodiless the user's operators without a body here. libhetu has hetu's bodies. */
 static void find_bodiless(Frontend *run) {
     for (int i = 0; i < run->cunit->operators.count; i++) {
         const CFunction *function = run->cunit->operators.at[i]->function;
@@ -46,7 +46,7 @@ static const char *standard(const FrontendPart *part) {
     return std;
 }
 
-/* Reads the file with its operators and pragmas, then the other sources that its models need. */
+/* Reads the file, then the sources that its models need, to run->cunit; NULL there after errors. */
 static void *read_file(void *data) {
     Frontend *run = data;
     CUnit *cunit = run->cunit =
@@ -57,7 +57,7 @@ static void *read_file(void *data) {
     return NULL;
 }
 
-/* Records in the unit its files, the names that it defines, and those that its models lack. */
+/* Sets the unit's files, `defined`, `absent` and `linked`: the models needed other sources. */
 static void note_linkage(Frontend *run) {
     Unit *unit = run->unit;
     LinkNames defined = {0}, absent = {0};
@@ -77,7 +77,7 @@ static void note_strategies(Frontend *run) {
 
 static bool waits(const Frontend *run) { return run->options->waits && run->unit->absent.count; }
 
-/* Begins a unit: chooses its strategies and shape variables. */
+/* Begins run->unit: its linkage and, unless its models wait, its strategies and shape variables. */
 static void begin_unit(Frontend *run) {
     CUnit *cunit = run->cunit;
     Unit *unit = run->unit = arena_new(run->arena, Unit);
@@ -134,7 +134,7 @@ static void *read_all(void *data) {
     return NULL;
 }
 
-/* Runs `work` on a thread with a large stack, for models of deep recursion and sums of 100,000
+/* Runs `work` on a thread with a stack of 1 GiB, for models of deep recursion and sums of 100,000
  * terms. libclang parses on this thread, not on its own thread, whose stack has 8 MiB. */
 static void with_deep_stack(void *(*work)(void *), void *data) {
     pthread_attr_t attributes;

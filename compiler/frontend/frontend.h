@@ -46,7 +46,7 @@ typedef struct FrontendOptions {
 /* Returns the file in --strategy=WORD: WORD or its part before the last colon; NULL: no file. */
 const char *frontend_strategy_file(Arena *arena, const char *word);
 
-/* Reads options->part and sets part->defined to the names that it defines; false after errors. */
+/* Reads options->part. Sets part->defined to what the source defines; false after errors. */
 bool frontend_scan(Arena *arena, Diag *diag, const FrontendOptions *options, FrontendPart *part);
 
 /* Reads a source with its models. Returns the unit, whose modules have forward and update sections

@@ -22,7 +22,7 @@ void linkage_defined(const CUnit *unit, LinkNames *names) {
 typedef struct Search {
     CUnit *unit;
     LinkNames *names;
-    bool *functions, *vars; // visited, by number
+    bool *functions, *vars; // by number of the function or variable: it has been visited
 } Search;
 
 static void find_in_expression(const CExpr *expr, void *data);
@@ -82,7 +82,8 @@ void linkage_absent(CUnit *unit, LinkNames *names) {
         find_variable(&search, unit->shapes.at[i]);
 }
 
-/* Reads the first source not `taken` that defines a name, and sets *more. False on errors. */
+/* Reads the first source that defines one of the names and is not taken[] yet; sets its taken[] and
+ * *more. Returns false on errors. */
 static bool read_next(CUnit *unit, const FrontendOptions *options, const LinkNames *names,
                       bool *taken, bool *more) {
     for (int n = 0; n < names->count; n++)

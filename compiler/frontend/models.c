@@ -18,7 +18,7 @@ typedef struct Optimizer {
     const char *names;                        // pattern of parameters; NULL: all other ones
     const OpDef *update;                      // NULL: `rule` updates parameters
     const CFunction *rule, *after, *function; // NULL: not given; `function`: the update operator
-    const char *rule_name, *after_name; // names for programs; NULL: programs use the addresses
+    const char *rule_name, *after_name;       // names in programs; NULL: programs use the addresses
     int states;
     bool clipped;
 } Optimizer;
@@ -73,7 +73,7 @@ static void check_update(Eval *ev, const CExpr *expr, const Optimizer *optimizer
                    optimizer->update->name);
 }
 
-/* Returns the function that a member points to; NULL for a null pointer. */
+/* Returns the function that the optimizer's member `name` points to; NULL for a null pointer. */
 static const CFunction *function_member(Eval *ev, const CExpr *expr, Val value, const char *name) {
     uint64_t pointer = optimizer_member(ev, expr, value, name).i;
     return pointer ? pointer_function(ev, pointer) : NULL;
@@ -322,8 +322,8 @@ static Module *evaluate_again(CUnit *cunit, const Module *module, void *data) {
     return evaluate(cunit, again->options, module->strategy, again->arguments, false);
 }
 
-/* Evaluates a model with the current values of the shape variables. With `notes`, records which
- * variables of the program the evaluation reads and changes. */
+/* Returns a model evaluated with the current shape variables, incomplete after an error. With
+ * `notes`, records which variables of the program the evaluation reads and changes. */
 static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Strategy *strategy,
                         const Arguments *arguments, bool notes) {
     const CFunction *function = arguments->function;
@@ -430,7 +430,7 @@ static void add_program(CUnit *cunit, const ModelCall *call, Programs *programs)
     eval_destroy(ev);
 }
 
-/* Makes modules of programs under a strategy, except known ones, and ones of models that failed. */
+/* Makes the programs' modules under a strategy, except known ones and those of failed models. */
 static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *options,
                          const Strategy *strategy, const Programs *programs) {
     strategies_give_shapes(cunit, strategy);
@@ -442,7 +442,7 @@ static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *option
 
 /* ---- the same model under several strategies ---- */
 
-/* Checks that a module has the parameters of the same model under another strategy, so that a
+/* Returns whether a module has the parameters of the same model under another strategy, so that a
  * switch keeps the trained values. Reports the first that differs. */
 static bool parameters_agree(const Module *module, const Module *other) {
     const char *here = module->strategy->name, *there = other->strategy->name;

@@ -42,15 +42,15 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options);
 
 /* ---- pipelines that read shorter rows (evaluate_lengths.c) ---- */
 
-/* Evaluates the model of a module again, with the current values of the shape variables. */
+/* A function that evaluates the model of a module again, with the current shape variables. */
 typedef struct Evaluator {
     Module *(*evaluate)(CUnit *unit, const Module *module, void *data);
     void *data;
 } Evaluator;
 
-/* Sets links->variants of a training module: the model with each pipeline's own lengths. Checks
- * that these lengths change no parameter, and that they only shorten inputs, never their first
- * dimension. Checks that a pragma `padding` gives a value for the elements that are cut off. */
+/* Sets links->input_types of a training module, and links->variants, the model with each pipeline's
+ * own lengths. Checks that these lengths change no parameter and only shorten inputs, never their
+ * first dimension, and that a pragma `padding` gives a value for the elements that are cut off. */
 void lengths_evaluate(CUnit *unit, const Module *module, ModuleLinks *links,
                       const Evaluator *evaluator);
 
@@ -80,11 +80,11 @@ void feeds_check(CUnit *cunit, const Unit *made);
 
 typedef Array(const char *) LinkNames;
 
-/* Adds the functions and variables of the unit's first source that other sources may use. */
+/* Adds to `names` the functions and variables of the first source that other sources may use. */
 void linkage_defined(const CUnit *unit, LinkNames *names);
 
-/* Adds the functions and variables that evaluation of the models may need and that no source read
- * so far defines, each once. The search starts at the arguments of ht_train and ht_infer and
+/* Adds to `names`, once, functions and variables that evaluation of the models may need and that no
+ * source read so far defines. The search starts at the arguments of ht_train and ht_infer and
  * follows all bodies, initial values and rules. */
 void linkage_absent(CUnit *unit, LinkNames *names);
 

@@ -77,7 +77,7 @@ Source *source_of_text(Arena *arena, const char *file, const char *text) {
     return source;
 }
 
-/* Reads the directive after `hash`, and records a pragma. Returns the token that ends the line. */
+/* Reads the directive after `hash`; adds a pragma to `lines` or `strays`. Returns the end token. */
 static Token scan_directive(Lexer *lexer, Source *source, const Token *hash) {
     TokenList line = {0};
     do {

@@ -26,7 +26,7 @@ typedef struct Chooser {
     StrategyChoice *choice;
 } Chooser;
 
-/* ---- names in strategies ---- */
+/* ---- constants and axes that strategies name ---- */
 
 /* Sets *value to the constant `name`, an enumerator or a macro; false if there is none. */
 static bool constant_value(void *state, const char *name, int64_t *value) {
@@ -72,14 +72,14 @@ static bool axis_used(void *state, const char *axis) {
 
 static const char option[] = "--strategy=";
 
-/* Returns the position `offset` bytes after --strategy=. */
+/* Returns the position `offset` bytes after --strategy=, in a line that messages then quote. */
 static Position option_place(Chooser *chooser, size_t offset) {
     static const char file[] = "<command line>";
     diag_source(chooser->diag, file, arena_format(chooser->arena, "%s%s", option, chooser->word));
     return (Position){file, 1, (int)(sizeof option + offset)};
 }
 
-/* ---- names ---- */
+/* ---- strategies by name ---- */
 
 static Strategy *find_strategy(const StrategyList *list, const char *name) {
     for (int i = 0; i < list->count; i++)
@@ -99,7 +99,7 @@ static const char *listed(Arena *arena, const StrategyList *list) {
     return text_bytes(&text);
 }
 
-/* Adds notes to an error at `at`: the name closest to `name`, and the names that exist. */
+/* Adds notes to an error at `at`: the name closest to `name`, and the names that `where` has. */
 static void note_names(Chooser *chooser, const StrategyList *list, Position at, const char *name,
                        const char *where) {
     Array(const char *) names = {0};
@@ -119,7 +119,7 @@ static void several_strategies(Chooser *chooser, const StrategyList *list, const
     diag_note(chooser->diag, (Position){0}, "there are %s", listed(chooser->arena, list));
 }
 
-/* ---- files ---- */
+/* ---- strategy files ---- */
 
 /* Returns whether a file is a program or object, such as an earlier output. */
 static bool is_compiled(const char *name) {
@@ -208,7 +208,7 @@ static bool is_c_source(const char *file, const char *text) {
     return false;
 }
 
-/* Reads a file of strategies; NULL after an error. */
+/* Returns a strategy file as a source; NULL after an error, also for a C source. */
 static Source *read_strategies(Chooser *chooser, const char *file) {
     Source *source = source_read(chooser->arena, chooser->diag, file);
     if (!source || !is_c_source(file, source->text)) return source;
@@ -484,7 +484,7 @@ static Chooser chooser_begin(CUnit *unit, Macros macros, StrategyChoice *choice)
                      {0},         choice};
 }
 
-/* Adds the strategies of a file, or the one that the word names after a colon. */
+/* Adds to chooser->choice a file's strategies, or the one that the word names after a colon. */
 static void find_in_file(Chooser *chooser, const char *file) {
     StrategyList list = {0};
     Strategy *named = asked_for(chooser, file) ? read_file(chooser, file) : NULL;
@@ -496,8 +496,8 @@ static void find_in_file(Chooser *chooser, const char *file) {
         array_push(chooser->arena, chooser->choice, (ChosenStrategy){list.at[i], true});
 }
 
-/* Adds the strategies of the files that the options name. Reports a word that is neither a name nor
- * a file; with `others`, a name may be one of another source. */
+/* Adds the strategies of the files that the options name to chooser->choice. Reports a word that is
+ * neither a name nor a file; with `others`, a name may be one of another source. */
 static void find_words(Chooser *chooser, const FrontendOptions *options, bool others) {
     for (int i = 0; i < options->strategy_count; i++) {
         chooser->word = options->strategies[i];

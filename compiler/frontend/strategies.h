@@ -41,7 +41,7 @@ void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeline *pipeline,
                              bool *good);
 
-/* Reports a split dimension that no pragma names; only warns in a strategy file. */
+/* Reports split dimensions that no pragma names; in files, only warns unless one looks misspelt. */
 void strategies_check_splits(CUnit *unit, const StrategyChoice *choice);
 
 /* Reports strategies that place layers or towers which no model has under that strategy. */

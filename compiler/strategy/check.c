@@ -1,4 +1,4 @@
-/* Checks a strategy by itself: axes, splits, `turns`, layers, lengths. */
+/* Checks a strategy without its model: meshes, axes, splits, `turns`, layers, rows, lengths. */
 #include "strategy/parser.h"
 
 #include "layout/layout.h"
@@ -37,8 +37,8 @@ static void check_weights(const Checker *checker, const MeshAxis *axis) {
                    MOST_WEIGHT);
 }
 
-/* Reports a mesh whose axes' denominators multiply to more than LAYOUT_MOST_DENOMINATOR: where
- * several axes cut one dimension, the bounds of pieces would not be exact. */
+/* Reports a mesh if the layout_denominators of its axes multiply to more than
+ * LAYOUT_MOST_DENOMINATOR: bounds of pieces would not be exact if all axes cut one dimension. */
 static void check_denominators(const Checker *checker, const Stage *stage) {
     int64_t product = 1;
     for (int i = 0; i < stage->mesh.count; i++) {
@@ -59,7 +59,7 @@ static void check_denominators(const Checker *checker, const Stage *stage) {
 static void check_mesh(const Checker *checker, const Stage *stage, void *to) {
     (void)to;
     int before = diag_errors(checker->diag);
-    double product = 1; // may be large
+    double product = 1; // a double, since the product may be too large for an int
     for (int i = 0; i < stage->mesh.count; i++) {
         const MeshAxis *axis = &stage->mesh.at[i];
         check_weights(checker, axis);
@@ -90,7 +90,7 @@ static void check_mesh(const Checker *checker, const Stage *stage, void *to) {
 typedef struct AxisSearch {
     const char *name;
     bool found;
-    const char *names[64]; // names of all axes, for suggestions
+    const char *names[64]; // names of the first 64 axes, for suggestions
     int count;
 } AxisSearch;
 
@@ -175,7 +175,7 @@ static void check_splits(const Checker *checker) {
         check_axis_exists(checker, strategy->zero_axes.at[i], strategy->zero_axis_at.at[i]);
 }
 
-/* Checks `turns` (ring attention): each of its axes must cut its dimension by a `split`. */
+/* Checks `turns` (ring attention): one rule a dimension, whose axes all are in the `split` rule. */
 static void check_turns(const Checker *checker) {
     const Strategy *strategy = checker->strategy;
     for (int i = 0; i < strategy->turns.count; i++) {
@@ -230,7 +230,7 @@ static void check_layers_meet(const Checker *checker, const LayerRange *first,
     diag_note(checker->diag, first->at, "it is claimed here already");
 }
 
-/* Reports layers of a stage's range number `end` that an earlier range of the pipeline has, too. */
+/* Reports layers of item `end` of a stage's list that an earlier item of the pipeline has, too. */
 static void check_range(const Checker *checker, const Pipeline *pipeline, int stage, int end) {
     const LayerRange *range = &pipeline->stages.at[stage].layers.at[end];
     for (int s = 0; s <= stage; s++)

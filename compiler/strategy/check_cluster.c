@@ -22,7 +22,7 @@ int strategy_device_count(const Strategy *strategy) {
 
 /* ---- devices named twice or not at all ---- */
 
-/* Records where a list names each of its devices; reports devices that were named before. */
+/* Sets claimed[device] to where a list names the device; reports devices that were named before. */
 static void claim(Diag *diag, Position *claimed, const int *devices, const Position *at,
                   int count) {
     for (int i = 0; i < count; i++) {
@@ -94,7 +94,7 @@ typedef struct Resolver {
     const char *file;
 } Resolver;
 
-/* Reports that the cluster has only `count` devices of the class, or none. Returns false. */
+/* Reports that the class has no device `number`, but `count` in all, or none. Returns false. */
 static bool not_found(const Resolver *resolver, const char *class, int number, int count,
                       Position at) {
     enum { MOST = 64 };
@@ -116,7 +116,7 @@ static bool not_found(const Resolver *resolver, const char *class, int number, i
     return false;
 }
 
-/* Replaces a number in a class by a device number, and *class by NULL. Returns false on error. */
+/* Replaces *device, a number within *class, by a device number, *class by NULL; false: error. */
 static bool resolve(const Resolver *resolver, int *device, const char **class, Position at) {
     int count = 0;
     for (int i = 0; *class && i < resolver->cluster->device_count; i++) {

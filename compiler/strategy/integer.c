@@ -1,4 +1,4 @@
-/* Parses integer expressions and lists of strategies. */
+/* Parses integer expressions and lists of strategies. Functions return false after an error. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"
@@ -9,7 +9,7 @@
 
 enum { MOST_DEPTH = 100 };
 
-/* Reads a number token as C does; its value is 1 in a strategy that is not wanted. */
+/* Reads to *value a number in C's notation; in a strategy that is not wanted, *value becomes 1. */
 static bool parse_number(StrategyParser *parser, int64_t *value) {
     Tokens *tokens = parser->tokens;
     char *end;
@@ -62,7 +62,7 @@ static bool parse_unary(StrategyParser *parser, int64_t *value) {
     return true;
 }
 
-/* Computes a OPERATOR b. Returns false on overflow, for a divisor 0 or -1, and for a bad shift. */
+/* Sets *value to a `sign` b. Returns false on overflow, for a divisor 0 or -1, or a bad shift. */
 static bool compute(const char *sign, int64_t a, int64_t b, int64_t *value) {
     switch (*sign) {
     case '+': return !__builtin_add_overflow(a, b, value);

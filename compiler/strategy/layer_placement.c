@@ -46,7 +46,7 @@ static const LayerRange *item_of(const Placer *placer, int layer) {
     return &placer->pipeline->stages.at[placer->stage[layer]].layers.at[placer->item[layer]];
 }
 
-/* Finds the stage and the item of each layer. */
+/* Sets `stage` and `item` of each layer, -1 if no stage lists the layer, and each `visit` to -1. */
 static void find_items(Placer *placer) {
     for (int l = 0; l < placer->count; l++) {
         placer->stage[l] = placer->item[l] = placer->visit[l] = -1;
@@ -85,7 +85,7 @@ static int leader(const Placer *placer, int layer) {
     return first;
 }
 
-/* Returns the visit that an earlier layer began for this layer's item; -1: there is none yet. */
+/* Returns the visit that was added for the item of `layer`; -1: there is none yet. */
 static int find_visit(const Placer *placer, int layer) {
     for (int v = 0; v < placer->visits.count; v++)
         if (placer->visits.at[v].stage == placer->stage[layer] &&
@@ -149,7 +149,7 @@ Placement *strategy_place(Arena *arena, Diag *diag, const Pipeline *pipeline,
 
 typedef struct Searched {
     bool tower;              // some layer belongs to the tower
-    bool whole, first, last; // whether a layer is in, begins, ends the range
+    bool whole, first, last; // some layer is in the range, is its first, is its last
     const Layer *highest;    // the highest numbered layer of the tower; NULL: none
     const char *elsewhere;   // another tower that has the first layer of the range; NULL: none
     const char *names[64];   // names of the tower's layers, for suggestions
@@ -251,7 +251,7 @@ static void reach_all(Order *order) {
                 order->reached[from * count + to] |= reaches(order, by, to);
 }
 
-/* Reports a visit and the first other visit that need each other's data. */
+/* Reports a visit that sends data to another visit and needs its data; names the first such. */
 static void check_visit(const Order *order, int visit) {
     const Visit *own = &order->placement->visits[visit];
     if (!reaches(order, visit, visit)) return;
@@ -266,7 +266,7 @@ static void check_visit(const Order *order, int visit) {
         }
 }
 
-/* Reports two visits in the wrong order: data goes from `second`, listed later, to `first`. */
+/* Reports `second`, listed after `first`, if data goes from `second` to `first` and not back. */
 static void check_listed(const Order *order, int first, int second) {
     const Visit *a = &order->placement->visits[first], *b = &order->placement->visits[second];
     if (!reaches(order, second, first) || reaches(order, first, second)) return;
@@ -325,8 +325,8 @@ bool strategy_check_order(Diag *diag, const Pipeline *pipeline, const Placement 
 typedef struct Joiner {
     int count;
     int *lead;     // by visit: its representative
-    bool *edge;    // [from][to]: data goes between these representatives
-    bool *farther; // [from][to]: there is a path through a third visit
+    bool *edge;    // [from][to]: data goes straight from one representative to the other
+    bool *farther; // [from][to]: data goes there by way of a third visit
 } Joiner;
 
 static bool *joiner_cell(const Joiner *joiner, bool *matrix, int from, int to) {
@@ -362,8 +362,8 @@ static void put_together(Joiner *joiner, int first, int second) {
     *joiner_cell(joiner, joiner->edge, first, first) = false;
 }
 
-/* Merges two visits of a stage if one sends data to the other, but no data go through a third
- * visit. Takes the first such pair. Returns whether there was one. */
+/* Merges the first two visits of a stage of which one sends data to the other, and none by way of
+ * a third visit. Returns whether there was such a pair. */
 static bool join_two(Joiner *joiner, const Placement *placement) {
     find_ways(joiner);
     for (int from = 0; from < joiner->count; from++)
@@ -420,7 +420,7 @@ static int find_next(const Joiner *joiner, const Placement *placement, const int
     return next;
 }
 
-/* Renumbers visits in data order, those in a cycle last. Returns new numbers by old ones. */
+/* Puts the placement's visits in data order, cycles last. Returns new numbers by old numbers. */
 static const int *number_visits(Arena *arena, const Joiner *joiner, Placement *placement) {
     int *number = arena_array(arena, int, joiner->count), total = 0;
     Visit *visits = arena_array(arena, Visit, joiner->count);

@@ -10,7 +10,7 @@
 /* A visit (model chunk): layers that a micro-batch passes on a stage before another stage. */
 typedef struct Visit {
     int stage;
-    int item;    // index of the visit's item in the stage's layers(...); 0: the stage has no list
+    int item;    // index of the visit's item in the stage's layers(...); 0 without such a list
     Position at; // position of that item, or of the stage
 } Visit;
 
@@ -48,9 +48,9 @@ bool strategy_check_order(Diag *diag, const Pipeline *pipeline, const Placement 
  * strategy's order. Visits in a cycle, which strategy_check_order reports, come last. */
 void strategy_sort(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count);
 
-/* Merges two visits of a stage if one sends data to the other, but no data go through a third
- * visit. Then sorts like strategy_sort. The placement must have passed strategy_check_order.
- * Returns, by old visit number, the new number. */
+/* Merges two visits of a stage if one sends data to the other, and none by way of a third visit.
+ * Then sorts like strategy_sort. The placement must have passed strategy_check_order. Returns an
+ * array of new visit numbers by old number. */
 const int *strategy_join(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count);
 
 /* Reports rows(...) that do not add up to the batch, at the strategy's first pipeline. Returns true

@@ -1,5 +1,5 @@
 /* Parses strategies: split, turns, zero, optimizer, schedule. parse_stage.c parses pipelines,
- * stages and devices. */
+ * stages and devices. Parsing functions return false after an error. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"
@@ -12,7 +12,7 @@
 typedef Array(const char *) AxisNames;
 typedef Array(Position) AxisPlaces;
 
-/* Reads axis { * axis }. */
+/* Reads axis { * axis }. Appends names to `axes`, positions to `places`. False after an error. */
 static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *places) {
     Tokens *tokens = parser->tokens;
     do {
@@ -29,7 +29,7 @@ static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *plac
     return true;
 }
 
-/* Reads dimension : axes. */
+/* Reads `dimension : axes` to *rule; false after an error. */
 static bool parse_rule(StrategyParser *parser, SplitRule *rule) {
     Tokens *tokens = parser->tokens;
     AxisNames axes = {0};
@@ -44,7 +44,7 @@ static bool parse_rule(StrategyParser *parser, SplitRule *rule) {
     return true;
 }
 
-/* Adds a split rule; it replaces one that `turns` implied. */
+/* Adds a split rule, or replaces the dimension's rule by it if `turns` implied that one. */
 static void add_split(StrategyParser *parser, SplitRule rule) {
     SplitRule *before = strategy_split(parser->open, rule.dim);
     if (before && before->implied) *before = rule;
@@ -186,8 +186,7 @@ static void open_strategy(StrategyParser *parser, const char *name, Position at,
     array_push(tokens->arena, parser->list, parser->open);
 }
 
-/* Ends a strategy. If the strategy has no errors and is wanted, checks it, with a pipeline on
- * device 0 if it has none. */
+/* Ends a strategy. Checks a wanted one without errors, on device 0 if it has no pipeline. */
 static void close_strategy(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     Strategy *strategy = parser->open;
@@ -274,7 +273,7 @@ static bool unknown_statement(StrategyParser *parser) {
     const char *words[STATEMENTS];
     for (int i = 0; i < STATEMENTS; i++) words[i] = statements[i].word;
     bool bad = tokens->token->kind == TOKEN_BAD; // one refused character, as in ".end"
-    if (parser->open && !strncmp(tokens->token[bad].text, "end", 3)) { // or "ends"
+    if (parser->open && !strncmp(tokens->token[bad].text, "end", 3)) { // as in "ends"
         if (!bad)
             tokens_error(tokens, "\"%s\" begins no statement of a strategy", tokens->token->text);
         diag_note(tokens->diag, tokens->token->at, "did you mean \"end strategy\"?");

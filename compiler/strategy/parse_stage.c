@@ -1,5 +1,4 @@
-/* Parses pipeline, stage and idle with their clauses: microbatches, rows, mesh, layers,
- * recompute. */
+/* Parses pipeline, stage, idle and their clauses: microbatches, rows, mesh, layers, recompute. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"
@@ -13,7 +12,7 @@ typedef struct DeviceList {
     Array(const char *) class;
 } DeviceList;
 
-/* Reads the prefix NAME `:` of an item, a class or a tower. Returns the name, or NULL for none. */
+/* Reads an item's prefix `NAME:`, a class or tower. Returns the name; NULL: there is no prefix. */
 static const char *parse_prefix(Tokens *tokens) {
     const char *name = tokens->token->text;
     if (tokens->token->kind != TOKEN_NAME || !tokens_before(tokens, ":")) return NULL;
@@ -75,8 +74,7 @@ static bool parse_mesh_item(StrategyParser *parser, void *to) {
     return true;
 }
 
-/* Returns whether the current token is a layer's name: it is not an integer constant and begins no
- * range. */
+/* Returns whether a layer's name is next: neither an integer constant nor a range's start. */
 static bool at_plain_name(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     const StrategyNames *names = parser->names;
@@ -142,7 +140,7 @@ static const struct StageClause {
                      {"recompute", parse_recompute}};
 enum { STAGE_CLAUSES = sizeof stage_clauses / sizeof *stage_clauses };
 
-/* Reports a word that is not a clause of the statement. Returns false. */
+/* Reports that the current token is no clause (`words`) of the statement. Returns false. */
 static bool unknown_clause(StrategyParser *parser, const char *statement, const char *const *words,
                            int count) {
     Tokens *tokens = parser->tokens;

@@ -20,7 +20,7 @@ typedef struct StrategyParser {
     bool implied; // the pipeline of `open` is implied, since a `stage` came before any `pipeline`
     bool skimmed; // `open` is not the wanted strategy: only its syntax is checked, and its numbers
                   // and constants count as 1
-    int errors;   // errors that were reported before `open` began
+    int errors;   // number of errors reported before `open` began; -1: `open` has no name
     int depth;    // nesting of parentheses in an expression
 } StrategyParser;
 
@@ -31,10 +31,10 @@ bool strategy_bounded(StrategyParser *parser, const char *what, int64_t least, i
                       int64_t *value);
 bool strategy_primary(StrategyParser *parser, const char *expected, int64_t *value);
 
-/* Reads a or a-b, an inclusive range. */
+/* Reads `a` or `a-b` to *first and *last, which the range includes. Messages call each `what`. */
 bool strategy_range(StrategyParser *parser, const char *what, int64_t *first, int64_t *last);
 
-/* Reads a list: ( item { , item } ). */
+/* Reads a list, ( item { , item } ). Calls `item` with `to` to read each item. */
 bool strategy_list(StrategyParser *parser, bool item(StrategyParser *parser, void *to), void *to);
 
 /* Reads NAME = VALUE of a shape variable and appends it to the ShapeValues at `to`. */

@@ -13,7 +13,7 @@ static void print_axes(Text *out, const char *const *axes, int count) {
     for (int i = 0; i < count; i++) text_print(out, "%s%s", i ? "*" : "", axes[i]);
 }
 
-/* Prints the word `split` or `turns` and its rules on a line; prints no line without rules. */
+/* Prints a line of `word` (`split` or `turns`) and its rules; prints nothing without rules. */
 static void print_rules(Text *out, const char *word, const SplitRule *rules, int count,
                         const char *indent) {
     if (count) text_print(out, "%s  %s", indent, word);

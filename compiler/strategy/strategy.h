@@ -69,17 +69,17 @@ typedef struct LayerRange {
 typedef struct Stage {
     Array(int) devices;
     Array(Position) device_at;        // by device: position in the list
-    Array(const char *) device_class; // by device: the class whose devices its number counts; NULL:
-                                      // it is a device's number, as always after strategy_resolve
+    Array(const char *) device_class; // by device: the class in which its number counts; NULL: no
+                                      // class, as always after strategy_resolve
     Array(MeshAxis) mesh;             // empty: a single device
     Position mesh_at;                 // position of the clause `mesh`; without it, of `stage`
     Array(LayerRange) layers;         // empty: all layers
-    const char *recompute;            // NULL, "full", "selective"
+    const char *recompute;            // "full" or "selective"; NULL: nothing is recomputed
     Position recompute_at;
     Position at;
 } Stage;
 
-/* strategy NAME (seq = 1024, batch = 48): values of `shape` variables. */
+/* The value of a `shape` variable, such as `seq = 1024` in: strategy NAME (seq = 1024). */
 typedef struct ShapeValue {
     const char *name;
     int64_t value;
@@ -108,7 +108,7 @@ typedef struct Strategy {
     Position at;
     ShapeValues shapes;
     Array(SplitRule) splits;
-    Array(SplitRule) turns;        // `turns` rules; each axis also has a split of the dimension
+    Array(SplitRule) turns;        // `turns` rules; each of their axes also splits the dimension
     int zero;                      // level of ZeRO, 0 to 3
     Array(const char *) zero_axes; // empty: all axes along which a parameter is replicated
     Array(Position) zero_axis_at;
@@ -135,7 +135,7 @@ typedef struct StrategyNames {
                       // their numbers count as 1; NULL: all strategies are wanted
 } StrategyNames;
 
-/* ---- reading and writing ---- */
+/* ---- parsing, checking and printing strategies ---- */
 
 /* Reads and checks all strategies in the tokens, up to TOKEN_END. Statements outside of `strategy
  * NAME ... end strategy` form one strategy called `unnamed`, as a strategy file may leave out the
@@ -149,12 +149,12 @@ bool strategy_parse(Arena *arena, Diag *diag, Token *tokens, const StrategyNames
 /* Reads the strategy at the current token, through `end strategy`; NULL after an error. */
 Strategy *strategy_parse_one(Tokens *tokens);
 
-/* Reports contradictions within a strategy, for strategy_parse. Returns whether it is sound. */
+/* Reports contradictions within a strategy, for strategy_parse. Returns whether there are none. */
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names);
 
 /* Replaces devices named by class by device numbers of the cluster; such devices are errors if
- * `cluster` is NULL. `file` is the cluster's name in messages. Returns whether all devices were
- * found and no device is named twice or forgotten. */
+ * `cluster` is NULL. `file` is the cluster file's name in messages. Returns whether all devices
+ * were found and no device is named twice or forgotten. */
 bool strategy_resolve(Diag *diag, Strategy *strategy, const struct Cluster *cluster,
                       const char *file);
 
@@ -171,12 +171,12 @@ bool strategy_has_statement(const char *word);
 bool schedule_kind(const char *word, ScheduleKind *kind);
 extern const char *const schedule_words[SCHEDULE_ZERO_BUBBLE + 1];
 
-/* ---- properties ---- */
+/* ---- properties of strategies and layers ---- */
 
 /* Returns the number of devices (ranks), idle ones included, of a resolved strategy. */
 int strategy_device_count(const Strategy *strategy);
 
-/* Returns the schedule; by default 1f1b, or interleaved where a stage has several layer ranges. */
+/* Returns the schedule; by default 1f1b, or interleaved if a stage has several numbered ranges. */
 ScheduleKind strategy_schedule(const Strategy *strategy);
 
 /* Returns whether any pipeline has padding lengths of its own. */

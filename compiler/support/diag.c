@@ -18,7 +18,7 @@ struct Source {
     const char *file, *text;
 };
 
-/* An error that was reported; equal errors at the same place are reported once. */
+/* An error that was reported, as "FILE:LINE:COLUMN: MESSAGE"; equal ones are reported once. */
 typedef struct Reported {
     const char *text;
     UT_hash_handle hh;
@@ -79,7 +79,7 @@ static const char *source_text(Diag *diag, const char *file) {
 /* Returns whether a byte continues a letter of UTF-8, and so takes no column. */
 static bool continues_letter(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
 
-/* Sets *begin and *end to the printed part of a long line, around a column counted from 1. */
+/* Narrows [*begin, *end), a whole line, to about 200 bytes around a column counted from 1. */
 static void cut_line(const char *line, int column, int *begin, int *end) {
     enum { MOST = 200, BEFORE = 80 };
     int length = *end;

@@ -6,8 +6,8 @@
  *     gpt.c:10:9: note: did you mean "heads"?
  *
  * The function that detects an error reports it; callers only ask diag_errors. A run reports
- * several errors. Errors beyond DIAG_MOST are counted only, and an error with the place and text of
- * an earlier one is dropped. Source lines come from files, or from diag_source. */
+ * several errors. Errors beyond DIAG_MOST are only counted. An error with the place and text of an
+ * earlier one is dropped. Source lines come from files, or from diag_source. */
 #pragma once
 
 #include <stdbool.h>
@@ -54,7 +54,7 @@ void diag_soften(Diag *diag);
 /* Prints a text of several lines that is not a diagnostic, such as a table. */
 void diag_text(Diag *diag, const char *text);
 
-/* Returns how many errors were reported. */
+/* Returns how many errors there were: equal ones count once, those beyond DIAG_MOST count, too. */
 int diag_errors(const Diag *diag);
 
 /* Prints how many errors were left out after the first DIAG_MOST, if any were. */

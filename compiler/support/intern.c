@@ -24,7 +24,7 @@ Intern *intern_create(Arena *arena) {
     return table;
 }
 
-/* Returns a hash like FNV-1a of the size and of words of 8 bytes, zero-padded. */
+/* Returns a hash like FNV-1a of the size and of the bytes in words of 8, padded with zeros. */
 static uint64_t hash_of(const unsigned char *bytes, size_t size) {
     uint64_t hash = 14695981039346656037u ^ size;
     for (size_t i = 0; i < size; i += 8) {

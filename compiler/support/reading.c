@@ -17,7 +17,7 @@
  * (SILENT), and between two writes to a shell's pipe (SHELL_SILENT). */
 enum { COMING = 1, SILENT = 10, SHELL_SILENT = 600 };
 
-/* A pipe that was read. */
+/* A pipe that was read: its path, and its bytes with a null byte added. */
 typedef struct Kept Kept;
 struct Kept {
     Kept *next;
@@ -68,7 +68,7 @@ static bool await(int pipe, int seconds) {
     return found > 0;
 }
 
-/* Reads a pipe to its end. Returns false with the reason in *why when that fails. */
+/* Appends a pipe's bytes to *text, up to its end or over `most`; false with the reason in *why. */
 static bool read_pipe(int pipe, Text *text, size_t most, const char **why) {
     char piece[4096];
     struct statfs system;

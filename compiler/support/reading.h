@@ -26,7 +26,7 @@ typedef struct InputText {
     const char *why; // valid until the next call
 } InputText;
 
-/* Reads an input of at most `most` bytes. */
+/* Reads an input into `arena`; refuses one of more than `most` bytes. */
 InputText reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t most);
 
 /* Opens a plain file for reading. Returns a descriptor to close, or -1 with the reason in *why. */

@@ -52,7 +52,7 @@ static json_t *uri_json(const char *path) {
     return json;
 }
 
-/* Returns the column of a place counted in code points; `column` counts bytes of UTF-8. */
+/* Returns the column of a place counted in code points; place->column counts bytes of UTF-8. */
 static int column_of(const SarifPlace *place) {
     int column = place->column;
     for (int i = 0; place->text && i < place->column - 1 && i < (int)place->length; i++)
@@ -60,7 +60,7 @@ static int column_of(const SarifPlace *place) {
     return column;
 }
 
-/* Returns the region of a place's whole line, with the line's text. */
+/* Returns a SARIF region: the whole line of a place, with the line's text. */
 static json_t *line_json(const SarifPlace *place) {
     json_t *region = json_object(), *snippet = json_object();
     json_object_set_new(region, "startLine", json_integer(place->line));

@@ -77,11 +77,11 @@ bool secure_is_foreign(const char *path) {
 typedef struct Way {
     char whole[PATH_MAX]; // the resolved part, without links; "": the root
     char rest[PATH_MAX];  // the part that is not resolved yet
-    int links;            // number of links on the way
+    int links;            // number of links met so far
     bool foreign; // another user can have created a resolved name, in a folder where all may write
 } Way;
 
-/* Puts the target of a link in front of `rest`. Returns false, with errno set, on failure. */
+/* Puts the target of a link in front of way->rest. Returns false, with errno set, on failure. */
 static bool take_link(Way *way, const char *link) {
     char target[PATH_MAX], behind[PATH_MAX];
     ssize_t length = readlink(link, target, sizeof target - 1);
@@ -93,7 +93,7 @@ static bool take_link(Way *way, const char *link) {
     return snprintf(way->rest, sizeof way->rest, "%s/%s", target, behind) < PATH_MAX;
 }
 
-/* Resolves a name in the folder `whole`. Returns false, with errno set, on failure. */
+/* Resolves a name in the folder way->whole. Returns false, with errno set, on failure. */
 static bool take_name(Way *way, const char *name) {
     enum { MOST_LINKS = 40 };
     char next[PATH_MAX];
@@ -249,7 +249,7 @@ static bool put(int file, const char *bytes, size_t size) {
     return !close(file);
 }
 
-/* Writes a file in a folder, then renames it to `name`. On failure, false with errno set. */
+/* Writes a new file in the folder `inside`, then renames it to `name`; false with errno set. */
 static bool replace(const char *inside, const char *name, const char *bytes, size_t size) {
     char path[PATH_MAX], fresh[PATH_MAX];
     mode_t mask = umask(0);
@@ -268,7 +268,7 @@ static bool replace(const char *inside, const char *name, const char *bytes, siz
     return good;
 }
 
-/* Replaces a file while all signals are blocked, also SIGXFSZ (a file that is too large). */
+/* Replaces a file with all signals blocked, also SIGXFSZ (file too large); false with *why set. */
 static bool replace_whole(const char *path, const char *bytes, size_t size, const char **why) {
     sigset_t all, had, large;
     char parent[PATH_MAX], inside[PATH_MAX];

@@ -17,8 +17,8 @@ bool secure_is_private(const char *path);
  * cannot write there; NULL: the folder is safe. The text is valid until the next call. */
 const char *secure_parent_wrong(const char *parent);
 
-/* Returns whether another user may have created the file or link at a path, or can create it. True
- * if all users may write to the folder, and the path does not exist or has another owner. */
+/* Returns whether another user may have created the file or link at a path, or can create it: all
+ * may write to the folder, and the path does not exist, or is neither this user's nor root's. */
 bool secure_is_foreign(const char *path);
 
 /* Returns whether another user can have chosen where a path leads, by putting a link into a folder

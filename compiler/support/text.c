@@ -62,7 +62,7 @@ void text_shell(Text *text, const char *word) {
     text_string(text, "'");
 }
 
-/* Returns the value of the name of `length` bytes among name, value pairs. */
+/* Returns the value after a name of `length` bytes in name, value pairs; a missing one is a bug. */
 static const char *lookup(const char *name, size_t length, va_list pairs) {
     va_list rest;
     va_copy(rest, pairs);

@@ -1,4 +1,4 @@
-/* Parses options of all tools by argp; --help, --version, colours. */
+/* Parses the options of all tools by argp, answers --help and --version, and colours messages. */
 #include "support/tool.h"
 
 #include "support/diag.h"
@@ -15,8 +15,8 @@
 static const char *name = "hetucc";
 
 typedef enum ColorChoice { COLOR_AUTO, COLOR_NEVER, COLOR_ALWAYS } ColorChoice;
-static ColorChoice chosen; // choice of an option
-static bool given;         // an option was given
+static ColorChoice chosen; // what the last option about colours chose
+static bool given;         // an option about colours was given
 
 void tool_begin(const char *tool, int argc, char **argv) {
     static char help[] = "--help";
@@ -68,7 +68,7 @@ const char *tool_closest_option(const struct argp_option *table, const char *wor
     return diag_closest(typed, names, count);
 }
 
-/* Reports a word that is not an option, with the option that it resembles. */
+/* Reports a word that is not an option, suggests a similar option, and ends the process. */
 _Noreturn static void refuse_option(const struct argp_option *table, const char *word) {
     const char *closest = !strncmp(word, "--", 2) ? tool_closest_option(table, word) : NULL;
     tool_misused("unknown option %.*s; %s%s%s", (int)strcspn(word, "="), word,
@@ -149,7 +149,7 @@ void tool_color_option(const char *word) {
         }
 }
 
-/* Returns what the environment says: NO_COLOR is stronger than CLICOLOR_FORCE. */
+/* Returns the choice of NO_COLOR or CLICOLOR_FORCE, of which NO_COLOR is stronger; else AUTO. */
 static ColorChoice choice_of_environment(void) {
     const char *none = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE");
     if (none && *none) return COLOR_NEVER;

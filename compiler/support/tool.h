@@ -22,7 +22,7 @@ void tool_begin(const char *name, int argc, char **argv);
 /* Returns the tool's name; "hetucc" before tool_begin. */
 const char *tool_name(void);
 
-/* Prints "NAME VERSION" and ends the process with status 0. */
+/* Prints "NAME VERSION" and ends the process with status 0; 1 if the text cannot be written. */
 _Noreturn void tool_print_version(void);
 
 /* ---- the command line ---- */
@@ -37,16 +37,16 @@ _Noreturn void tool_misused(const char *format, ...) __attribute__((format(print
  * its value, is reported by tool_misused. */
 void tool_parse(const struct argp *parser, int argc, char **argv, unsigned flags, void *input);
 
-/* Reads the line of a tool without options. `words` names its words, as in "[PASS] FILE"; there are
- * `least` to `most` of them, from argv[1] on. `what` describes the tool. */
+/* Checks that a tool without options has `least` to `most` words after argv[0]; else exits with 2.
+ * `words` names them, as in "[PASS] FILE". `what` describes the tool for --help. */
 void tool_read_words(const char *words, const char *what, int least, int most, int argc,
                      char **argv);
 
 /* Reads NAME=VALUE, or the two words NAME VALUE, at argv[*at], and moves *at to the last word read.
- * Returns the value; NULL: the word is another one. */
+ * Returns the value; NULL: argv[*at] is another option. A missing value ends the process. */
 const char *tool_value(const char *name, char **argv, int *at);
 
-/* Sets the options that a tool has besides hetucc's; `names` ends with NULL. */
+/* Sets options that tool_closest_option suggests besides its table's; `names` ends with NULL. */
 void tool_own_options(const char *const *names);
 
 /* Returns the option of an argp table, or of the tool's own, that a misspelled word such as
@@ -68,6 +68,6 @@ void tool_color_option(const char *word);
  * read; NULL: the variables say nothing, or an option has been given. */
 const char *tool_color_for_cc(void);
 
-/* Return the escape sequences around a place, a kind of message or a caret; "" without colours. */
+/* Return the escape sequences before and after `what`: "place", "caret", "error"; "": no colour. */
 const char *tool_color(FILE *out, const char *what);
 const char *tool_color_end(FILE *out);

@@ -32,7 +32,7 @@ static int hash_comment(const char *at) {
     return strncmp(word, "pragma", 6) ? (int)strcspn(at, "\r\n") : 0;
 }
 
-/* Returns the length of the comment at the lexer's position; 0 when none begins there. */
+/* Returns the length of the comment at the lexer's position; 0: none. Reports a missing end. */
 static int comment(const Lexer *lexer) {
     const char *at = lexer->next;
     if (at[0] == '#') return lexer->hashes ? hash_comment(at) : 0;

@@ -3,8 +3,7 @@
  *     x -> [0-3]{0:4}    NAME x, MARK ->, MARK [, NUMBER 0, MARK -, NUMBER 3, MARK ], ...
  *
  * Pragmas, strategies, rules, layouts and IR text are lexed as C is. Blanks, comments and
- * backslashes at line ends separate tokens. Every token has its position, so that carets point to
- * it. Parsers of tokens use tokens.h. */
+ * backslashes at line ends separate tokens. Every token has its position. Parsers use tokens.h. */
 #pragma once
 
 #include "support/array.h"
@@ -27,7 +26,7 @@ typedef struct Token {
     TokenKind kind;
     const char *text; // as spelled; "" for TOKEN_LINE and TOKEN_END
     Position at;
-    // `length` bytes in the lexed text; for an expanded token, the use of the macro.
+    // The token is `length` bytes of the lexed text; a token from a macro, the use of the macro.
     const char *start;
     int length;
     bool expanded; // comes from a macro
@@ -50,7 +49,7 @@ Lexer lex_begin(Arena *arena, Diag *diag, Position at, const char *text);
  * an end, and bytes that are not UTF-8. */
 Token lex_next(Lexer *lexer);
 
-/* Appends the remaining tokens; the last is TOKEN_END. */
+/* Appends the remaining tokens to `list`; the last is TOKEN_END. */
 void lex_rest(Lexer *lexer, TokenList *list);
 
 /* Returns whether a token is the name, number or mark `text`. */
@@ -59,7 +58,8 @@ bool token_is(const Token *token, const char *text);
 /* Returns whether a token ends a line or the text. */
 static inline bool token_ends(const Token *token) { return token->kind >= TOKEN_LINE; }
 
-/* Returns the text of the tokens [first, end), with one blank for each run of blanks. */
+/* Returns the text of the tokens [first, end), with one blank where blanks or comments separate
+ * them, and before each token from a macro. */
 const char *token_line(Arena *arena, const Token *first, const Token *end);
 
 /* Returns the value of a TOKEN_STRING, without its quotes and with its escapes replaced. */

@@ -33,7 +33,7 @@ bool tokens_before(const Tokens *tokens, const char *text) {
     return !tokens_end(tokens) && token_is(tokens->token + 1, text);
 }
 
-/* Quotes a text as messages do. */
+/* Returns a text in the quotes of messages: "text" if `found` is set, else 'text'. */
 static const char *quoted(const Tokens *tokens, const char *text) {
     return arena_format(tokens->arena, tokens->found ? "\"%s\"" : "'%s'", text);
 }

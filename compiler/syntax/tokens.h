@@ -23,7 +23,7 @@ typedef struct Tokens {
 /* Returns a cursor at the first token of a text whose position is `at`. Line ends are blanks. */
 Tokens tokens_of(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Move to the next token of the line, and to the first token of the next line. */
+/* Move to the next token unless the line ends here, and to the first token of the next line. */
 void tokens_next(Tokens *tokens);
 void tokens_next_line(Tokens *tokens);
 
@@ -37,14 +37,14 @@ bool tokens_end(const Tokens *tokens);
 /* Returns whether the token after the current one is `text`. */
 bool tokens_before(const Tokens *tokens, const char *text);
 
-/* Reports the current token instead of `expected`, unless it is TOKEN_BAD. Returns false. */
+/* Reports "expected EXPECTED, found TOKEN" unless the current token is TOKEN_BAD. Returns false. */
 bool tokens_unexpected(Tokens *tokens, const char *expected);
 
 /* Reports an error at the current token. Returns false. */
 bool tokens_error(Tokens *tokens, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Passes `text`, or reports that it is missing. `where` continues the message, as in "after the
- * index"; with NULL the message has no continuation. */
+/* Passes `text` and returns true, or reports that it is missing and returns false. `where`, such as
+ * "after the index", continues the message; NULL: no continuation. */
 bool tokens_expect(Tokens *tokens, const char *text, const char *where);
 
 /* Passes a name and returns it; NULL after an error. `expected` describes the name: "a factor". */

@@ -219,7 +219,7 @@ static enum CXChildVisitResult find_library(CXCursor cursor, CXCursor parent, CX
     return CXChildVisit_Break;
 }
 
-/* Reads all files but system headers; reads hetu's headers even if they are system headers. */
+/* Reads all files but system headers, hetu's headers in any case, and finds their pragmas. */
 static void read_sources(Reader *r) {
     clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_library, r);
     clang_getInclusions(r->tu, include_seen, r);

@@ -11,9 +11,9 @@
 
 typedef struct Reader Reader;
 
-/* Parses a file and builds its tree, with pragmas resolved. The tree has declarations of system
- * headers, but no definitions. Reports errors, those of C in clang's words; after an error the tree
- * is incomplete. Returns NULL when nothing could be read. */
+/* Parses a file and builds its tree, with pragmas resolved; system headers give it declarations, no
+ * definitions. Reports errors, those of C in clang's words. Returns the tree, incomplete after an
+ * error, or NULL when nothing could be read. Sets *reader, for clang_close. */
 CUnit *clang_read(Arena *arena, Diag *diag, const FrontendPart *part, Reader **reader);
 
 /* Reads another source into the tree, as a linker joins objects. All sources share the names of

@@ -94,8 +94,7 @@ char *clang_unquoted(Reader *r, const char *quoted, int64_t *length) {
     return text;
 }
 
-/* Returns whether the preprocessor made a literal, or joined it from several. Its spelling in clang
- * is then not in the source. */
+/* Returns whether the preprocessor made or joined a literal: the source has another text there. */
 static bool is_made(Reader *r, CXCursor cursor, const char *text) {
     CXFile file;
     unsigned at;
@@ -348,8 +347,8 @@ static const CExpr *call(Reader *r, CXCursor cursor) {
 
 /* ---- conversions, and expressions that libclang does not expose ---- */
 
-/* Reads a conversion. Where it seems to turn a pointer into an array or a function, returns the
- * pointer. libclang then shows the type with which a parameter was declared. */
+/* Reads a conversion. If it seems to turn a pointer into an array or function, returns the pointer:
+ * libclang shows the type with which a parameter was declared. */
 static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner) {
     const CExpr *a = clang_expr(r, inner);
     CExpr *expr = node(r, cursor, C_CAST);
@@ -360,7 +359,7 @@ static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner) {
     return expr;
 }
 
-/* Returns whether an expression extends from first to last operand, without a name in front. */
+/* Returns whether an expression begins where `first` does and ends where `last` does. */
 static bool starts_and_ends(CXCursor cursor, CXCursor first, CXCursor last) {
     CXSourceRange whole = clang_getCursorExtent(cursor), a = clang_getCursorExtent(first),
                   b = clang_getCursorExtent(last);
@@ -389,7 +388,7 @@ static const CExpr *unexposed(Reader *r, CXCursor cursor) {
 
 /* ---- initializers ---- */
 
-/* Returns whether `...` follows an array designator's first bound; -1 if a macro hides this. */
+/* Returns 1 if `...` follows an array designator's first bound, else 0; -1: a macro hides it. */
 static int is_range(Reader *r, CXCursor first, CXCursor second) {
     Extent a = clang_extent(r, first), b = clang_extent(r, second);
     const Source *source = clang_source(r, a.file);

@@ -19,7 +19,7 @@ static const char *quoted_after(Arena *arena, const char *text, const char *star
 
 /* ---- functions ---- */
 
-/* Functions of the C library and POSIX, each with a blank before and after it, by header. */
+/* {header, functions}: of the C library and POSIX, each with a blank before and after it. */
 static const char *const declared[][2] = {
     {"stdlib.h", " srand rand malloc calloc realloc free exit abort atexit atoi atol atof strtol "
                  "strtoul strtoll strtod strtof qsort bsearch getenv setenv abs "},
@@ -40,8 +40,7 @@ static const char *header_of(Arena *arena, const char *function) {
     return NULL;
 }
 
-/* Names the header of an undeclared function, or suggests another function; for C, clang itself
- * suggests none. */
+/* Suggests an undeclared function's header, or another function; clang suggests none for C. */
 static void hint_function(Reader *r, const char *text, Position at) {
     const char *name = quoted_after(r->arena, text, "call to undeclared function '");
     const char *header = name ? header_of(r->arena, name) : NULL;
@@ -101,8 +100,8 @@ static bool is_among(const NameList *names, const char *name) {
     return false;
 }
 
-/* Returns the member that a word stands for, which may be misspelt, as may another library's word
- * for it; NULL: none is close. */
+/* Returns the member that `word`, perhaps misspelt, names, perhaps as another library names it;
+ * NULL: none is close. */
 static const char *meant_member(Arena *arena, const NameList *members, const char *word) {
     NameList known = {0};
     for (int i = 0; i < members->count; i++) array_push(arena, &known, members->at[i]);
@@ -117,7 +116,7 @@ static const char *meant_member(Arena *arena, const NameList *members, const cha
     return closest;
 }
 
-/* Suggests a member for a designator of none, and lists the members. */
+/* For an error of an unknown member in an initializer, suggests a member and lists all. */
 static void hint_member(Reader *r, const char *text, Position at) {
     const char *word = quoted_after(r->arena, text, "field designator '"),
                *type = quoted_after(r->arena, text, "any field in type '");

@@ -32,7 +32,7 @@ static TokenList converted(Reader *r, CXToken *tokens, unsigned first, unsigned 
     return list;
 }
 
-/* Reads the parameters, behind token 1, a `(`. Returns the index of the body's first token. */
+/* Reads the macro's parameters, after token 1, `(`. Returns the index of the body's first token. */
 static unsigned read_parameters(Reader *r, Macro *macro, CXToken *tokens, unsigned count) {
     unsigned i = 2;
     for (; i < count; i++) {
@@ -143,7 +143,7 @@ static int lines_between(const Source *source, int from, int to) {
     return count;
 }
 
-/* Records the multi-line calls of macros with __LINE__. */
+/* Adds the calls over several lines of macros with __LINE__ to r->macros.open_calls. */
 static void note_calls(Reader *r, const Source *source) {
     for (int at = 0, next; at < source->length; at = next) {
         next = skip(source, at);
@@ -177,7 +177,7 @@ bool clang_line_is_open(Reader *r, CXCursor cursor, int line) {
 
 /* ---- macros that become strings ---- */
 
-/* Returns whether gcc spells a macro's body unlike clang: of a limit, or of a clang header's macro.
+/* Returns whether gcc spells a macro's body unlike clang: a limit, or a macro of clang's headers.
  *
  *     INT_MAX   2147483647 in clang, 0x7fffffff in gcc
  *     NULL      ((void*)0) in clang, ((void *)0) in gcc

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- lines ---- */
+/* ---- lines of pragmas ---- */
 
 /* Returns whether clang warned of an unknown pragma on a line: some inclusion does not skip it. */
 static bool was_warned(Reader *r, const char *file, const PragmaLine *line) {
@@ -21,7 +21,7 @@ static bool was_warned(Reader *r, const char *file, const PragmaLine *line) {
     return found;
 }
 
-/* Returns whether a line is in one of the ranges that the preprocessor skips in its file. */
+/* Returns whether the preprocessor skips a line, by `ranges`, in all inclusions of its file. */
 static bool is_skipped(Reader *r, const char *file, const CXSourceRangeList *ranges,
                        const PragmaLine *line) {
     bool skipped = false;
@@ -47,7 +47,7 @@ static bool read_before(Reader *r, const Pragma *pragma) {
     return found;
 }
 
-/* Records the name if the tokens are `weak NAME` or `weak NAME = OTHER`. */
+/* Adds the name to r->pragmas.weak if the tokens are `weak NAME` or `weak NAME = OTHER`. */
 static void note_weak(Reader *r, const Token *tokens, int count) {
     if (count > 1 && token_is(&tokens[0], "weak") && tokens[1].kind == TOKEN_NAME)
         array_push(r->arena, &r->pragmas.weak, tokens[1]);
@@ -115,7 +115,7 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor) {
 
 /* ---- operators ---- */
 
-/* Returns the index of the declaration at file scope that follows a pragma; -1: none follows. */
+/* Returns the index in r->decls of the declaration that follows a pragma at file scope; else -1. */
 static int declaration_behind(Reader *r, const Pragma *pragma) {
     for (int i = 0; i < r->decls.count; i++) {
         Extent extent = r->decl_extents.at[i];
@@ -187,7 +187,7 @@ static bool in_function(Reader *r, const Pragma *pragma) {
     return false;
 }
 
-/* Searches the #include directives of a file. */
+/* The state of a search for the #include directives that include a file. */
 typedef struct InclusionSearch {
     Reader *r;
     const char *file;

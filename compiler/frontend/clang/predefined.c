@@ -15,8 +15,7 @@ typedef struct Predefined {
     long least;       // a lower bound of the value in every C compiler; 0: none
 } Predefined;
 
-/* The predefined macros that differ; a name may be a list of names, separated by blanks. Each name
- * begins with an underscore. */
+/* The predefined macros that differ. `name` may be a list with blanks; all names begin with _. */
 static const Predefined predefined[] = {
     {"__GNUC__", true, 4},
     {"__BIGGEST_ALIGNMENT__", true, 16},
@@ -42,7 +41,7 @@ static const Predefined predefined[] = {
 /* In each compiler, C revisions after the last standard have another number. */
 static const Predefined revision = {"__STDC_VERSION__", true, 202000};
 
-/* A macro of the user's whose body has a predefined macro. */
+/* A macro of the user's whose body has, itself or by another macro, a predefined one, `by`. */
 typedef struct Tainted {
     const char *name;
     const Predefined *by;
@@ -54,7 +53,7 @@ typedef struct Search {
     Array(Tainted) tainted;
 } Search;
 
-/* A file as tokens. */
+/* A file: its tokens, its text, and the ranges that the preprocessor skips. */
 typedef struct FileTokens {
     CXToken *at;
     unsigned count;
@@ -218,7 +217,7 @@ static void refuse_meaning(Search *search, const FileTokens *tokens, unsigned i)
                spelling(search, tokens, i));
 }
 
-/* Does for a line, the tokens [first, end), what search_file does for a file. */
+/* Searches a line, the tokens [first, end), as search_file does a file. True: a macro is new. */
 static bool search_line(Search *search, const FileTokens *tokens, unsigned first, unsigned end,
                         bool refuses) {
     bool directive = !strcmp(spelling(search, tokens, first), "#"), found = false;

@@ -18,7 +18,7 @@ typedef struct Seen {
 } Seen;
 
 typedef struct SeenType {
-    const char *key; // key of CType
+    const char *key; // CType.key
     CType *type;
     UT_hash_handle hh;
 } SeenType;
@@ -32,7 +32,7 @@ typedef struct SeenQualified {
 
 /* A macro whose body gcc spells unlike clang, such as NULL (macro.c). */
 typedef struct OwnMacro {
-    const char *name, *word; // the longest word of its body
+    const char *name, *word; // `word`: the longest word of the macro's body
 } OwnMacro;
 
 typedef Array(OwnMacro) OwnMacros;
@@ -67,7 +67,7 @@ typedef Array(CXCursor) Cursors;
 /* The files of the translation unit. */
 typedef struct ReaderFiles {
     Array(Source *) sources;   // the source and the files that it includes, without system headers
-    Array(const char *) names; // each name once
+    Array(const char *) names; // names that clang_file has returned, each once
     CXFile last;               // the last argument of clang_file
     const char *last_name;
 } ReaderFiles;
@@ -183,8 +183,8 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor);
 /* ---- macro.c ---- */
 
 void clang_macro_seen(Reader *r, CXCursor cursor);
-void clang_note_lines(Reader *r); // fills ReaderMacros.open_calls
-bool clang_line_is_open(Reader *r, CXCursor cursor, int line);
+void clang_note_lines(Reader *r);                              // fills ReaderMacros.open_calls
+bool clang_line_is_open(Reader *r, CXCursor cursor, int line); // `line` ends an OpenCall there
 /* Returns a macro whose expansion in `text`, made by `#`, gcc spells unlike clang; NULL: none. */
 const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text);
 

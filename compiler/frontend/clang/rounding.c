@@ -23,7 +23,7 @@ static const char *free_option(const FrontendPart *part) {
     return NULL;
 }
 
-/* Returns whether products and sums may be contracted: in GNU C, unless an option forbids it. */
+/* Returns whether products and sums may be contracted, as -ffp-contract says, or else in GNU C. */
 static bool may_contract(const FrontendPart *part) {
     bool standard = false, given = false, fast = false;
     for (int i = 0; i < part->arg_count; i++) {

@@ -163,7 +163,7 @@ static const CStmt *body_behind(Reader *r, CXCursor head, CXCursor cursor) {
 
 /* ---- declarations ---- */
 
-/* Returns the length of an array: the last expression that libclang lists in its declaration. */
+/* Returns an array's length, the last expression that libclang lists in `decl`; NULL: none. */
 static const CExpr *array_length(Reader *r, CXCursor decl) {
     Cursors list = clang_children(r, decl);
     for (int i = list.count; i-- > 0;)
@@ -233,7 +233,7 @@ static const char *next_for(const char *at) {
     return NULL;
 }
 
-/* Finds which of the three parts of a `for` head are present. False: `at` begins no head. */
+/* Sets present[] for the three parts that a `for` head may have. False: `at` begins no head. */
 static bool read_head(const char *at, bool present[3]) {
     int depth = 0, part = 0;
     for (at += strspn(at, " "); *at;) {

@@ -26,7 +26,7 @@ static CType *known_type(Reader *r, const char *key) {
 
 const void *clang_identity(CXCursor decl) { return clang_getCanonicalCursor(decl).data[0]; }
 
-/* ---- keys ---- */
+/* ---- keys of types ---- */
 
 static const char *function_key(Reader *r, CXType clang) {
     Text key = {.arena = r->arena};
@@ -68,7 +68,7 @@ static const char *type_key(Reader *r, CXType clang) {
     }
 }
 
-/* ---- content ---- */
+/* ---- members, elements and sizes of types ---- */
 
 typedef struct FieldVisit {
     Reader *r;
@@ -232,7 +232,7 @@ static const CType *type_of(Reader *r, CXType clang) {
     return type;
 }
 
-/* Returns the CType, found by clang's address if known. Caches no variable-length arrays. */
+/* Returns clang's type as a CType. Caches it by clang's address, except variable-length arrays. */
 const CType *clang_type(Reader *r, CXType clang) {
     SeenQualified *seen;
     int variable_arrays = r->variable_arrays;

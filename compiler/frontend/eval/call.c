@@ -157,7 +157,7 @@ static void check_strong(Eval *ev, const Call *call) {
     eval_fail(ev);
 }
 
-/* Refuses an external function named as a library function, which gcc may compute itself. */
+/* Refuses an external function with a library function's name: gcc may compute its calls itself. */
 static void check_name(Eval *ev, const Call *call) {
     const CFunction *function = call->function;
     Val value;

@@ -56,7 +56,7 @@ typedef struct Names Names; // parameters, inputs and outputs of the module by n
 
 /* The state of the module that is being built. */
 typedef struct Build {
-    Function *gradient; // NULL: operators go to the module
+    Function *gradient; // gradient that takes the ops evaluated now; NULL: the module takes them
     // Assignments of the model and optimizer rules; appended to the module last.
     Array(Op *) updates;
     const Parameter *updated; // parameter whose optimizer rule is being evaluated; NULL: none
@@ -115,7 +115,7 @@ Value *eval_model(Eval *ev, const CFunction *function);
  * value. Either function may be NULL. Returns false after an error. */
 bool eval_update(Eval *ev, Parameter *param, const CFunction *rule, const CFunction *after);
 
-/* Evaluates an integer expression at file scope that uses `slots` slots; false after an error. */
+/* Sets *value to an integer expression at file scope that uses `slots` slots; false on error. */
 bool eval_integer(Eval *ev, const CExpr *expr, int slots, int64_t *value);
 
 /* ---- expressions and statements (expr.c, init.c, stmt.c) ---- */
@@ -169,7 +169,7 @@ Val operator_call(Eval *ev, const Call *call);
 /* Returns `at` or, inside hetu's headers, the position of the model's call into them. */
 Position operator_position(const Eval *ev, Position at);
 
-/* Append an op: _emit to the module or gradient being evaluated, _update to the update section. */
+/* Append an op: _update to the update section, _emit to the module, gradient or rule evaluated. */
 void operator_emit(Eval *ev, Op *op);
 void operator_update(Eval *ev, Op *op);
 

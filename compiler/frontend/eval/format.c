@@ -94,7 +94,7 @@ static Conversion read_conversion(Formatter *f, const char **at) {
     return c;
 }
 
-/* Writes a conversion to `spelled` for the C library, with another length modifier. */
+/* Writes a conversion to `spelled` for the C library, with `length` as its length modifier. */
 static void spell(const Conversion *c, const char *length, char spelled[64]) {
     char width[16] = "", precision[16] = "";
     if (c->width >= 0) snprintf(width, sizeof width, "%d", c->width);
@@ -126,7 +126,7 @@ static void format_floating(Formatter *f, const Conversion *c) {
     text_print(f->out, spelled, value->f);
 }
 
-/* Refuses arguments that overlap the destination. */
+/* Refuses an argument whose `length` bytes at the pointer `from` overlap the destination. */
 static void check_apart(Formatter *f, uint64_t from, int64_t length) {
     int64_t begin = (int32_t)from, to = (int32_t)f->to;
     if (f->to && from >> 32 == f->to >> 32 && begin < to + f->room && begin + length > to)

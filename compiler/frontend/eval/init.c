@@ -23,7 +23,8 @@ typedef struct Leaf {
     const CType *type;
     const CExpr *value;
     int first; // index of the first leaf with this expression, which leaves of a range share
-    int64_t whole_begin, whole_end; // bits [begin, end) of a braced element of a range; end 0: none
+    // Bits [begin, end) of the element, if a list in braces is for a range of elements; else end 0.
+    int64_t whole_begin, whole_end;
 } Leaf;
 
 /* The initialized member of a union. */
@@ -53,8 +54,8 @@ typedef struct Filler {
     CLayout *layout;
     Level level[MOST_LEVELS];
     int depth;
-    int64_t end; // largest leaf_end so far, in bits
-    bool sorted, shared;
+    int64_t end;         // largest leaf_end so far, in bits
+    bool sorted, shared; // leaves have ascending offsets; leaves of a range share an expression
     int64_t whole_begin, whole_end; // Leaf.whole_begin and whole_end of new leaves
     Choices *choices;
 } Filler;
@@ -81,7 +82,7 @@ static int64_t leaf_end(const Leaf *leaf) {
     return leaf_begin(leaf) + (leaf->width ? leaf->width : leaf->type->size * 8);
 }
 
-/* Removes the leaves in bits [begin, end), which a later initializer sets. */
+/* Removes the leaves in bits [begin, end), which a later initializer sets. Refuses to cut one. */
 static void replace_bits(Filler *f, int64_t begin, int64_t end, Position at) {
     int kept = 0;
     CLayout *layout = f->layout;
@@ -132,7 +133,7 @@ static void choose(Filler *f, const Level *level, Position at) {
 
 /* ---- the walk through members ---- */
 
-/* Returns the next member of the current level. */
+/* Returns the next member of the current level; refuses an initializer for which there is none. */
 static Member next_member(Filler *f, Position at) {
     const Level *level = &f->level[f->depth];
     if (level->type->kind == CT_ARRAY)
@@ -234,7 +235,7 @@ static void fill_positional(Filler *f, const CExpr *value) {
     go_past(&f->level[f->depth]);
 }
 
-/* Assigns a value to the object that the designators from index `at` on name, inside the current
+/* Assigns a value to the object that designators[at] and those after it name inside the current
  * level. Initialization continues after that object. */
 static void designate(Filler *f, const CExpr *expr, int at) {
     // Find the members or elements from level->next to `last`.
@@ -276,7 +277,7 @@ static void designate(Filler *f, const CExpr *expr, int at) {
     f->whole_end = braces ? 0 : f->whole_end;
 }
 
-/* Adds the leaves of a list for an aggregate. */
+/* Adds the leaves of a list for an aggregate at `offset` to the layout. */
 static void fill(Filler *outer, const CType *type, int64_t offset, const CExpr *list) {
     Filler f = *outer;
     f.depth = 0;
@@ -494,7 +495,7 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
                   "include <hetu/hetu.h>, or the object or archive that hetucc -c made of it");
         eval_fail(ev);
     }
-    // Create the variable with its initial value; unknown if it may change before ht_train runs.
+    // Create the variable with its initial value; if lenient, unknown if the program changes it.
     *object = object_create(ev, var->type->size, var->name);
     (*object)->born = 0;
     Place place = {*object, 0};

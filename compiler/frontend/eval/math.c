@@ -139,7 +139,7 @@ static Val fma_call(const Call *call, bool narrow) {
                             : fma(a[0].f, a[1].f, a[2].f));
 }
 
-/* Evaluates functions that round to integers, abs and the like, ldexp and scalbn. */
+/* Evaluates functions that round to integers, abs and its like, ldexp, scalbn; false: another. */
 static bool integer_call(Eval *ev, const Call *call, const char *name, Val *value) {
     static const struct {
         const char *name;
@@ -172,7 +172,7 @@ static int class_of(const Val *value) {
 }
 
 /* Evaluates fpclassify, whose first arguments are its possible results, and comparisons such as
- * isless, which raise no exception for NaNs. */
+ * isless, which raise no exception for NaNs. False: another function. */
 static bool comparison_call(const Call *call, const char *name, Val *value) {
     static const int classes[] = {FP_NAN, FP_INFINITE, FP_NORMAL, FP_SUBNORMAL, FP_ZERO};
     const CType *type = call->function->result;
@@ -205,7 +205,7 @@ static Val sign_bit(const Eval *ev, const Call *call) {
     return val_int(call->function->result, !signbit(x->f) ? 0 : whole ? INT32_MIN : 1);
 }
 
-/* Evaluates the builtin functions that macros of math.h expand to. */
+/* Evaluates the builtin functions that macros of math.h expand to; false: another function. */
 static bool macro_call(const Eval *ev, const Call *call, const char *name, Val *value) {
     const CType *type = call->function->result;
     double x = call->count ? call->args[0].f : 0;

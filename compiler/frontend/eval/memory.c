@@ -259,7 +259,7 @@ void place_copy(Eval *ev, Place to, Place from, int64_t size) {
 
 /* ---- padding ---- */
 
-/* Returns the bits of byte `k` that belong to a bit-field. */
+/* Returns a mask of the bits in byte `k` that belong to the bit-field [bit, bit + width). */
 static uint8_t bits_of_byte(int bit, int width, int k) {
     int from = bit - 8 * k, to = bit + width - 8 * k;
     unsigned below = from <= 0 ? 0 : (1u << from) - 1, all = to >= 8 ? 0xFF : (1u << to) - 1;

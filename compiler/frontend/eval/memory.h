@@ -169,7 +169,7 @@ typedef struct Binary {
     Position at;
 } Binary;
 
-/* Make values of a type. */
+/* Make a value of a type: an integer, a floating-point number, an unknown value. */
 Val val_int(const CType *type, int64_t value);
 Val val_float(const CType *type, double value);
 Val val_unknown(const CType *type);

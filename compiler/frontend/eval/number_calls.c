@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Stores a result where argument 1 points. */
+/* Stores a result where argument 1 points, converted to the type of the target. */
 static void give(Eval *ev, const Call *call, Val value) {
     const CType *type = call->args[1].type->base;
     Place place = pointer_place(ev, call_argument(ev, call, 1).i, type->size, call->at);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <uthash.h>
 
-/* The steps that a call counts as, so that an endless loop ends before memory is full. */
+/* The steps that an operator's call counts as: an endless loop must end before memory is full. */
 enum { STEPS_OF_OPERATOR = 200 };
 
 typedef Array(Value *) Values;

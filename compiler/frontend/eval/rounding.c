@@ -14,7 +14,7 @@
 #include <math.h>
 #include <uthash.h>
 
-/* A product that was rounded. */
+/* The product a * b, which was rounded to `value`: of floats if `narrow`, else of doubles. */
 typedef struct Product {
     double value, a, b;
     bool narrow;
@@ -54,7 +54,7 @@ static const Product *product_of(const Eval *ev, double value, bool narrow) {
     return product && product->narrow == narrow ? product : NULL;
 }
 
-/* Returns whether a sum or difference changes when a product that it adds is not rounded. */
+/* Returns whether a sum or difference changes if a product is not rounded before it is added. */
 static bool differs(const Eval *ev, const Binary *e, double result) {
     bool narrow = e->a.type->kind == CT_FLOAT;
     double sign = e->op == OP_SUB ? -1 : 1, x = e->a.f, y = e->b.f;

@@ -94,7 +94,7 @@ static int64_t count_of(Eval *ev, const Call *call, int index, int64_t *size) {
     return (int64_t)count;
 }
 
-/* Sorts by insertion from the front, which is stable, as is glibc's qsort. */
+/* Evaluates qsort. Sorts by insertion from the front, which is stable, as glibc's qsort is. */
 static Val sort(Eval *ev, const Call *call) {
     int64_t size, count = count_of(ev, call, 1, &size);
     uint64_t base = call_argument(ev, call, 0).i;
@@ -123,7 +123,7 @@ static Val sort(Eval *ev, const Call *call) {
     return (Val){.type = call->function->result};
 }
 
-/* Searches as glibc does, so that it finds the same one of several equal elements. */
+/* Evaluates bsearch as glibc does, so that it finds the same one of several equal elements. */
 static Val search(Eval *ev, const Call *call) {
     int64_t size, low = 0, high = count_of(ev, call, 2, &size);
     uint64_t key = call_argument(ev, call, 0).i, base = call_argument(ev, call, 1).i;
@@ -142,7 +142,7 @@ static __int128 wide(Val value) {
     return value.type->is_signed ? (__int128)(int64_t)value.i : (__int128)value.i;
 }
 
-/* Stores a wrapped result and returns whether it overflowed. */
+/* Stores a sum, difference or product, wrapped, where argument 2 points; returns 1 on overflow. */
 static Val overflowing(Eval *ev, const Call *call) {
     const char *name = call->function->name + strlen("__builtin_");
     __int128 a = wide(call_argument(ev, call, 0)), b = wide(call_argument(ev, call, 1)), result;

@@ -1,5 +1,4 @@
-/* Evaluates statements: loops of a model are unrolled here, `if` takes one branch. MOST_STEPS ends
- * endless loops. */
+/* Evaluates statements: unrolls a model's loops, takes one branch of `if`, MOST_STEPS in all. */
 #include "frontend/eval/eval.h"
 
 #include <string.h>

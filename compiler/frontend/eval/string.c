@@ -120,7 +120,7 @@ static void write_bytes(Eval *ev, const Call *call, Place to, int64_t size, CTex
     memcpy(to.object->bytes + to.offset, text.bytes, (size_t)text.length);
 }
 
-/* Writes `length` bytes of `text` and a null byte at argument 0 plus `offset`. */
+/* Writes `length` bytes of `text` and a null byte to argument 0 + `offset`; returns argument 0. */
 static Val write_string(Eval *ev, const Call *call, size_t offset, const char *text,
                         size_t length) {
     uint64_t to = pointer_moved(ev, known(ev, call, 0), (int64_t)offset, call->at);

@@ -41,7 +41,7 @@ static void set_tensor(Eval *ev, const CType *type, Place place, const char *nam
 
 enum { NUMBERS = 8 }; // numeric arguments of an optimizer, for each group of parameters
 
-/* Calls a rule and returns its tensor. The rule sees `p` as the parameter, `g` as the gradient. */
+/* Calls a rule for the parameter `p` and the gradient `g` (NULL: absent). Returns its tensor. */
 static Value *call_rule(Eval *ev, const CFunction *rule, Parameter *param, Value *p, Value *g) {
     const CType *type = update_type(ev, rule, param->value->at);
     Object *object = object_create(ev, type->size, "u");

@@ -64,7 +64,7 @@ static void substitute(Expander *x, const Macro *macro, const Arguments *argumen
     }
 }
 
-/* Appends the expansion of the macro at `index`. Returns the use's last index; -1: no call. */
+/* Appends the expansion of the macro at `index`. Returns the use's last index; -1: no use. */
 static int expand_macro(Expander *x, const Macro *macro, const TokenList *list, int index,
                         TokenList *to) {
     Arguments *arguments = arena_new(x->arena, Arguments);

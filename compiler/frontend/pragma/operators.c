@@ -41,7 +41,7 @@ static bool fill_params(CUnit *unit, const CFunction *function, OpParam *params)
     return good;
 }
 
-/* Checks that the function returns a tensor, or a struct of one tensor for each result. */
+/* Checks that a function returns a tensor, or a struct with one for each result; false if not. */
 static bool check_result(CUnit *unit, const CFunction *function, const Rule *rule) {
     const CType *type = function->result;
     bool good = type->is_tensor
@@ -193,7 +193,7 @@ static const char *backend_words(Arena *arena, const char *const *backends) {
     return words;
 }
 
-/* Checks that the backends of a rule's kernels exist. */
+/* Reports kernels of a rule whose backend is not one of `backends`. */
 static void check_backends(CUnit *unit, const Rule *rule, const char *const *backends) {
     int count = 0;
     while (backends[count]) count++;

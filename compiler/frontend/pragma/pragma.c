@@ -79,7 +79,7 @@ static PragmaKind directive_kind(CUnit *unit, const Pragma *pragma, StrategyLine
 
 /* ---- parts of operands ---- */
 
-/* Passes the `)` that closes the operands; reports a missing one, with a note at its `(`. */
+/* Passes the `)` that closes the operands; else false, after an error with a note at its `(`. */
 static bool expect_close(Pragma *pragma) {
     int depth = 0;
     const Token *open = pragma->tokens.token;
@@ -98,7 +98,7 @@ static bool expect_end(Pragma *pragma) {
                                               tokens_shown(tokens), pragma->directive);
 }
 
-/* Reads a name; NULL after an error. A macro that does not expand to a name is the name read. */
+/* Reads a name; NULL after an error. If a macro expands to no name, returns the macro's name. */
 static const char *read_name(Pragma *pragma, const char *what) {
     Tokens *tokens = &pragma->tokens;
     const Token *token = tokens->token;
@@ -109,7 +109,7 @@ static const char *read_name(Pragma *pragma, const char *what) {
     return arena_substring(tokens->arena, token->start, (size_t)token->length);
 }
 
-/* Reads a dimension: a name, `_`, or names of factors in parentheses. */
+/* Appends a dimension to pragma->dims: a name, `_`, or factors in parentheses; false on error. */
 static bool read_dimension(Pragma *pragma) {
     Tokens *tokens = &pragma->tokens;
     Position at = tokens->token->at;
@@ -155,7 +155,7 @@ static bool bracket_error(Diag *diag, const Token *at, const Token *open) {
     return false;
 }
 
-/* Checks that all brackets match; reports one that does not. */
+/* Returns whether all brackets up to `end` match; reports the first one that does not. */
 static bool check_brackets(Tokens *tokens, const Token *end) {
     Array(const Token *) open = {0};
     for (const Token *token = tokens->token; token < end; token++) {
@@ -178,7 +178,7 @@ static bool check_layout(Tokens *tokens, const Token *end) {
            tokens_error(tokens, "a layout has states in braces, such as {0:tp} or [0-3]{0:4}");
 }
 
-/* Reads the rest of the pragma up to its last `)` as a layout. */
+/* Reads the rest of the pragma, up to its last `)`, to pragma->layout; false after an error. */
 static bool read_layout(Pragma *pragma) {
     Tokens *tokens = &pragma->tokens;
     const Token *end = tokens->token;
@@ -227,7 +227,7 @@ static bool at_layer_name(const CUnit *unit, const Tokens *tokens, const Scope *
            !expression_names(unit, scope, tokens->token->text);
 }
 
-/* Reads layer(l), layer(head) or layer(tower, l). */
+/* Reads layer(l), layer(head) or layer(tower, l); false after an error. */
 static bool read_layer(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots) {
     if (!tokens_expect(&pragma->tokens, "(", NULL)) return false;
     const Token *first = pragma->tokens.token;
@@ -253,7 +253,7 @@ static bool read_shape(Pragma *pragma) {
     return expect_close(pragma) && expect_end(pragma);
 }
 
-/* Reads the value of a pragma `padding`, a number with an optional minus. */
+/* Reads pragma->padding, a number with an optional minus; false after an error. */
 static bool read_number(Pragma *pragma) {
     Tokens *tokens = &pragma->tokens;
     double *value = arena_new(tokens->arena, double);
@@ -269,7 +269,7 @@ static bool read_number(Pragma *pragma) {
     return true;
 }
 
-/* Reads padding(targets, labels: -100). */
+/* Reads padding(targets, labels: -100); false after an error. */
 static bool read_padding(Pragma *pragma) {
     Tokens *tokens = &pragma->tokens;
     if (!tokens_expect(tokens, "(", NULL)) return false;

@@ -37,14 +37,14 @@ struct Pragma {
     const char *directive;
     Tokens tokens;                 // tokens after the directive, with macros expanded
     const Token *first;            // the first of these tokens
-    Array(const CExpr *) operands; // dims, shard, reshard
-    Array(const char *) names;     // shape: the variables; padding: the inputs
-    const double *padding;         // padding: the value
-    Array(Dim) dims;               // dims
+    Array(const CExpr *) operands; // of dims, shard and reshard
+    Array(const char *) names;     // of shape: the variables; of padding: the inputs
+    const double *padding;         // of padding: the value
+    Array(Dim) dims;               // of dims
     Array(Position) name_at;       // position of each of `dims` or `names`
-    const UserLayout *layout;      // shard, reshard
-    const char *tower;             // layer; NULL: the default tower
-    const char *layer_name;        // layer; NULL: the number `layer`
+    const UserLayout *layout;      // of shard and reshard
+    const char *tower;             // of layer; NULL: the default tower
+    const char *layer_name;        // of layer; NULL: it has the number `layer`
     const CExpr *layer;
 };
 
@@ -90,8 +90,8 @@ bool expression_names(const CUnit *unit, const Scope *scope, const char *name);
  * strategy was refused, so its other lines are not reported. */
 typedef enum StrategyLines { LINES_NONE, LINES_INSIDE, LINES_REFUSED } StrategyLines;
 
-/* Reads a pragma from its line. Reports an unknown directive and returns PRAGMA_BAD. Reads and
- * updates *lines, since every line inside a strategy belongs to that strategy. */
+/* Returns the pragma of a line; its kind is PRAGMA_BAD after an error, as for an unknown directive.
+ * Reads and updates *lines, since every line inside a strategy belongs to that strategy. */
 Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaLine *line, StrategyLines *lines);
 
 /* Reports a pragma that is probably meant for hetucc, but has misplaced, missing or misspelled

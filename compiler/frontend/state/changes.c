@@ -68,8 +68,8 @@ static bool may_change(Use use) {
     return use.kind == USE_GIVEN || (use.kind == USE_KEPT && use.to->access.through.count);
 }
 
-/* Returns how many functions may change a use's target: one, the current function. For an
- * initializer at file scope, counts those that store through the variable. */
+/* Returns how many functions may change what is used: one, the current function; for an initializer
+ * at file scope, those that store through the variable. */
 static int changers(const Scan *s, Use use) {
     return s->function ? 1 : use.kind == USE_KEPT ? use.to->access.through.count : 0;
 }
@@ -195,7 +195,7 @@ static void change(Scan *s, const CExpr *place, Position at) {
     scan_place(s, place);
 }
 
-/* Records where the address of an lvalue goes. */
+/* Records the changes that follow from taking an lvalue's address, which is used as `use` says. */
 static void give_address(Scan *s, const CExpr *place, Use use, Position at) {
     const CExpr *pointer;
     CVar *var = place_root(place, &pointer);
@@ -210,7 +210,7 @@ static void give_address(Scan *s, const CExpr *place, Use use, Position at) {
     }
 }
 
-/* Records where the value of an lvalue goes, and where the pointers in that value go. */
+/* Records a read of an lvalue, and changes through pointers in its value, used as `use` says. */
 static void give_value(Scan *s, const CExpr *place, Use use) {
     const CExpr *pointer;
     CVar *var = place_root(place, &pointer);

@@ -43,7 +43,7 @@ static void add_numbers(Reader *reader, const CType *type, CapturedGlobal part) 
     array_push(arena, &reader->ev->module->source->captured_globals, read);
 }
 
-/* Adds each run of consecutive elements of an array that were read. */
+/* Adds to captured_globals each run of consecutive elements of an array that were read. */
 static void add_runs(Reader *reader, const CType *array, int64_t offset, const char *name) {
     const CType *type = array->base;
     for (int64_t first = 0, end; first < array->count; first = end + 1) {
@@ -59,7 +59,7 @@ static void add_runs(Reader *reader, const CType *array, int64_t offset, const c
     }
 }
 
-/* Adds the bytes of a bit-field that were read. */
+/* Adds to captured_globals the bytes of a bit-field that were read. */
 static void add_bits(Reader *reader, const CField *field, int64_t offset, const char *name) {
     static const CType byte = {.kind = CT_INT, .name = "unsigned char", .size = 1, .rank = 1};
     for (int64_t i = 0; i < (field->bit + field->width + 7) / 8; i++)
@@ -69,7 +69,7 @@ static void add_bits(Reader *reader, const CField *field, int64_t offset, const 
                 (CapturedGlobal){.name = name, .offset = offset + i, .first = -1, .count = 1});
 }
 
-/* Adds the numbers read in part `name` of the variable. Skips pointers and tensors. */
+/* Adds to captured_globals the numbers read in part `name` of the variable, without pointers. */
 static void add_part(Reader *reader, const CType *type, int64_t offset, const char *name) {
     Arena *arena = reader->ev->arena;
     int64_t read = bytes_read(reader, offset, type->size);
