@@ -354,7 +354,7 @@ typedef struct Denominators {
 } Denominators;
 
 /* Sets found->group to the product of the denominators of a subgroup's states that cut `dim`, and
- * updates `most` and `second`. Returns false if it is too large; `diag` NULL: reports no error. */
+ * updates `most`, `second`. Returns false if the product is too large; reports it if `diag`. */
 static bool check_group_weights(Diag *diag, Position at, const Group *group, int dim,
                                 Denominators *found) {
     found->group = 1;
@@ -381,8 +381,8 @@ static bool check_group_weights(Diag *diag, Position at, const Group *group, int
     return true;
 }
 
-/* Returns whether all cuts of a dimension are exact. Under a top split, subgroups cut its parts; an
- * inner split cuts ranges between two subgroups' cuts. `diag` NULL: reports no error. */
+/* Returns whether all cuts of a dimension are exact. Subgroups cut the parts of a top split; an
+ * inner split cuts the ranges between all subgroups' cuts. `diag` NULL: reports no error. */
 static bool check_weights(Diag *diag, Position at, const Layout *layout, int dim) {
     Denominators found = {1, 1, 1};
     for (int g = 0; g < layout->group_count; g++)
@@ -407,7 +407,7 @@ bool layout_fits(const Layout *layout, Shape shape) {
     return true;
 }
 
-/* Sets *kind (at first STATE_DUP) to `found`; false after an error: two kinds of reduction. */
+/* Sets *kind (at first STATE_DUP) to `found`. Returns false after an error: another kind before. */
 static bool check_reduction(Diag *diag, Position at, StateKind found, StateKind *kind) {
     if (*kind != STATE_DUP && *kind != found) {
         diag_error(diag, at, "a layout has one kind of reduction, either 'sum' or 'max'");

@@ -24,7 +24,7 @@ static void step(Walk *walk, int dim) {
 
 static bool ended(const Walk *walk) { return walk->at == walk->shape.rank; }
 
-/* Puts extents of 1, which fit any dimension, into dimension `dim` of the shared shape. */
+/* Steps over extents of 1, which fit any dimension, into dimension `dim` of the shared shape. */
 static void take_ones(Walk *walk, int dim) {
     while (!ended(walk) && walk->shape.extent[walk->at] == 1) step(walk, dim);
 }

@@ -84,8 +84,8 @@ static void begin_stage(const Maker *maker, int number) {
 
 /* ---- rows that can run ---- */
 
-/* Returns whether the neighbours of a row's visit, at `end` (0 or 1) of the edges `side`, have
- * finished the row's phase for its micro-batch. */
+/* `side` has edges of the row's visit. Returns whether the visits at their `end` (0: where an edge
+ * begins, 1: where it ends) have finished the row's phase for the row's micro-batch. */
 static bool ends_done(const Maker *maker, const ScheduleRow *row, const GraphSide *side, int end) {
     for (int k = side->first[row->visit]; k < side->first[row->visit + 1]; k++)
         if (*done_of(maker, row->phase, maker->graph->edge[side->list[k]][end]) <= row->microbatch)

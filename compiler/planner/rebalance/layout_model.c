@@ -203,7 +203,7 @@ static double part_of(const MeshAxis *axis, int c, int64_t rows) {
     return (floor((double)rows * high + 1e-9) - floor((double)rows * low + 1e-9)) / (double)rows;
 }
 
-/* Returns the coordinate of a device along an axis. */
+/* Returns the coordinate of device `index` of a stage along axis number `axis`. */
 static int coordinate(const ModelStage *stage, int index, int axis) {
     for (int a = stage->mesh.count - 1; a > axis; a--) index /= stage->mesh.at[a].count;
     return index % stage->mesh.at[axis].count;
@@ -297,7 +297,7 @@ double *layout_model_work(Arena *arena, const LayoutModel *laid) {
 
 /* ---- bytes that a switch moves ---- */
 
-/* Returns the stage of a device, and sets *index to its index in it; NULL: the device is idle. */
+/* Returns a device's stage and sets *index to the device's index there; NULL: the device is idle. */
 static const ModelStage *stage_of(const LayoutModel *laid, int device, int *index) {
     for (int p = 0; p < laid->pipeline_count; p++)
         for (int s = 0; s < laid->pipelines[p].stage_count; s++)

@@ -188,7 +188,7 @@ static Makers makers(Arena *arena, const Module *module, const AsyncCollective *
     return made;
 }
 
-/* Finds the share of each phase behind its operators, on the first device of each stage. */
+/* Sets `behind` of each stage: by operator, the fraction of its phase that runs after it. */
 static void set_behind(Simulation *simulation) {
     ir_number(simulation->module);
     for (int g = 0; g < simulation->groups.count; g++) {
@@ -222,7 +222,7 @@ static void let_fly(Arena *arena, Simulation *simulation) {
 
 /* ---- the step ---- */
 
-/* Sets the times of all stages and the spans before the tables, from 0 on. Returns their end. */
+/* Sets the times of all stages and the spans before the tables. Returns when the last span ends. */
 static double begin_lanes(Simulation *simulation) {
     double end = 0;
     for (int g = 0; g < simulation->groups.count; g++)

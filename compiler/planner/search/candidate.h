@@ -55,7 +55,7 @@ typedef struct Candidate {
     double need;    // the largest ratio of a device's predicted bytes to its allowed bytes
 } Candidate;
 
-/* Prints the strategy's text for at least `count` devices; devices in no stage are idle. */
+/* Prints the text of strategy `name`. Devices in no stage are idle, if below `count` or between. */
 void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *context,
                      int count, const char *name);
 

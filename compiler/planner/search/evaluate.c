@@ -71,7 +71,7 @@ static Running start(const EvaluationContext *context, const Evaluation *trial, 
     return (Running){process, ends[0], number};
 }
 
-/* Appends output to `out`; empties `out` if the process failed. Returns whether it has ended. */
+/* Appends a process's output to `out`; empties `out` if it failed. Returns whether it has ended. */
 static bool take(Running *running, Text *out) {
     char bytes[1 << 14];
     int status = 0;
@@ -146,7 +146,7 @@ static void note_memory(void *context, int device, const RoleMemory *memory) {
     verdict->states = state_bytes(memory);
 }
 
-/* Sets the verdict's memory of one session with all programs, except in rough evaluations. */
+/* Sets `programs` and, unless bytes are rough, the memory of one session with all programs. */
 static void find_together(const EvaluationContext *context, const Unit *unit, Verdict *verdict) {
     const Strategy *strategy = unit->modules.at[0]->strategy;
     verdict->programs = session_programs(unit, strategy);

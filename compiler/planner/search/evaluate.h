@@ -60,7 +60,7 @@ typedef struct Verdict {
     int busiest;      // the device that computes longest
     double computing, exposed, idle;    // fractions of the step on `busiest` (ActorTime)
     double others_exposed, others_idle; // the largest fractions of any device
-    char unknown[240];
+    char unknown[240]; // message about the rate that the cluster file lacks; "": none
 } Verdict;
 
 /* Compiles and simulates strategies. Returns their verdicts, with exact bytes unless `rough`. */

@@ -227,7 +227,7 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted) {
     add_candidate(mixer, &best);
 }
 
-/* Sets the classes' weights by their rates at the mesh's degree. Returns false if all are equal. */
+/* Sets the classes' weights, by their rates, and `total`. Returns false if the weights are equal. */
 static bool weigh(Mixer *mixer, Weighted *weighted) {
     double rate[GROUPS_MOST];
     bool differ = false;
@@ -296,7 +296,7 @@ static void add_weights(Mixer *mixer) {
             }
 }
 
-/* Returns the devices of a class that are on a host. */
+/* Returns the group of a class with only those of its devices that are on a host. */
 static DeviceGroup part_on(const Mixer *mixer, int group, int host) {
     const Fleet *devices = mixer->profile->context->devices;
     DeviceGroup part = devices->groups[group];

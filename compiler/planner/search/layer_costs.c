@@ -145,7 +145,7 @@ static void probe_modes(Profile *profile, const SplitList *splits) {
         profile->modes[mode] = probes[mode].good ? &probes[mode] : NULL;
 }
 
-/* Reports why probes failed: hetucc's errors, or a rate that the cluster file lacks; false. */
+/* Reports why probes failed: hetucc's errors, or a rate that the cluster lacks. Returns false. */
 static bool report_failure(const EvaluationContext *context, const SplitList *splits) {
     int before = diag_errors(context->diag);
     for (int g = 0; g < context->devices->group_count && diag_errors(context->diag) == before;

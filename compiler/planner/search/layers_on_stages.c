@@ -32,7 +32,7 @@ static double stage_seconds(const Profile *profile, const StagePlan *plan,
     return seconds;
 }
 
-/* The bytes of some slots, separated by the ZeRO level that divides them. */
+/* The bytes of several slots, by member of SlotCost: sums; of `work` and `widest` the largest. */
 typedef struct Bytes {
     double parameters, states, gradients, cut_parameters, cut_states, cut_gradients, kept, work,
         widest;
@@ -80,7 +80,7 @@ typedef struct Filling {
     PipelinePlan *plan;
 } Filling;
 
-/* The limits under which a stage is filled: `seconds` of a micro-batch; its memory times `room`. */
+/* The limits of a stage: `seconds` for a micro-batch; `room` times the memory of its devices. */
 typedef struct StageLimits {
     double seconds, room;
 } StageLimits;
@@ -110,7 +110,7 @@ static int take_layers(const Filling *filling, int number, const SearchStage *al
     return taken;
 }
 
-/* Fills stage after stage with as many layers as fit. Returns whether all layers have a stage. */
+/* Gives each stage as many layers as fit in any way to recompute. Returns whether all layers fit. */
 static bool fill(const Filling *filling, double seconds, double room) {
     PipelinePlan *plan = filling->plan;
     const StageLimits limits = {seconds, room};

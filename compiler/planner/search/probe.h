@@ -24,7 +24,7 @@ typedef struct SlotCost {
 
 typedef struct Probe {
     bool good;
-    double inputs;   // bytes
+    double inputs;   // bytes of a device's inputs
     double peak;     // bytes of the memory peak of the compiled strategy
     double seconds;  // seconds of a step, all operators one after the other
     SlotCost *slots; // by slot: model->layer_count + 2 entries

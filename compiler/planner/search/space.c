@@ -71,7 +71,8 @@ static bool is_canonical(const Arrangement *shape) {
     return true;
 }
 
-/* Adds the shapes of every order of the classes. */
+/* Adds the shapes of every order of the `count` classes that begins with order[0] to order[at - 1].
+ */
 static void add_orders(Shaper *shaper, int *order, int at, int count) {
     if (at == count) {
         Arrangement shape = {.count = 0};
@@ -207,7 +208,7 @@ static int group_of_stage(const Fleet *devices, const SearchStage *stage) {
     return group;
 }
 
-/* Sets *plan to the candidate's pipeline, with layers. False: it has several, or has weights. */
+/* Sets *plan to the only pipeline. Returns false if there are several pipelines, or weights. */
 static bool candidate_plan(Profile *profile, const Candidate *candidate, PipelinePlan *plan) {
     const SearchPipeline *pipeline = &candidate->pipelines[0];
     const SearchModel *model = profile->context->model;

@@ -53,7 +53,7 @@ bool choice_plan(Profile *profile, const Correction *correction, Choice *choice,
  * dimensions. Returns false, and sets both to 0, for several pipelines or weights. */
 bool candidate_estimate(Profile *profile, const Correction *correction, Candidate *candidate);
 
-/* Returns a pipeline plan as a candidate's pipeline. */
+/* Returns a pipeline plan as a candidate's pipeline, with `rows` rows in a micro-batch. */
 SearchPipeline plan_pipeline(Arena *arena, const PipelinePlan *plan, int64_t rows);
 
 /* Returns the most rows of a micro-batch that one of `data` positions of a dp axis has. */

@@ -34,7 +34,7 @@ typedef struct Scripts {
     const bool *marked;          // by operator: an item ends after it
     const StageGraph *graphs;    // by run
     const Script ***parts;       // by run, then by phase and visit
-    const EdgeScript ***edges;   // by run, then by edge, forward ones first
+    const EdgeScript ***edges;   // by run, then entry edge * 2 + (1 if backward)
     const Script *whole[PHASES]; // by phase
     const char *unknown; // message with the rate that the cluster file lacks; NULL: none is missing
 } Scripts;

@@ -163,7 +163,7 @@ static int *no_tasks(Arena *arena, int count) {
 
 /* ---- phases ---- */
 
-/* Makes a conversion inside a phase wait for the last task of each of its actors. */
+/* Adds to `waits` the actor's last task, after a task for the computing that is pending. */
 static void wait_for_own(Builder *builder, const ConversionTasks *tasks, int actor, List *waits) {
     (void)tasks;
     flush(builder, actor, false);
@@ -378,8 +378,8 @@ static const bool *marked_makers(const Builder *builder) {
     return marked;
 }
 
-/* Makes a gradient reduction wait, on each actor, for the task tasks->state[actor]. This task is
- * the last that contributes to this reduction or an earlier one. */
+/* Adds to `waits` the task tasks->state[actor], the last with which the actor contributes to this
+ * gradient reduction or an earlier one. */
 static void wait_as_sum(Builder *builder, const ConversionTasks *tasks, int actor, List *waits) {
     add_wait(builder->arena, waits, ((const int *)tasks->state)[actor]);
 }

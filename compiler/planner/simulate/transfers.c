@@ -16,7 +16,7 @@ typedef struct PassedUplink {
     double seconds;
 } PassedUplink;
 
-/* The state while a round is analysed. Arrays are by slot of the plan. */
+/* The state while a round is analysed. Arrays are by slot, a device's index in the plan. */
 typedef struct Round {
     Arena *arena;
     const Cluster *cluster;
@@ -115,7 +115,7 @@ static int compare_passed(const void *a, const void *b) {
                               : (x->direction > y->direction) - (x->direction < y->direction);
 }
 
-/* Finds what each transfer sends through uplinks, once it is known which slots are one transfer. */
+/* Sets `passed` and `uplinks`; the slots of each transfer must have been joined before. */
 static void load_round(Round *round) {
     if (!uplink_directions(round->cluster)) return;
     UplinkLoads own = uplink_loads(round->arena, round->cluster),
@@ -234,7 +234,7 @@ static int compare_slots(const void *a, const void *b) {
     return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-/* Returns the slots of a transfer with their devices, sorted by device. */
+/* Returns pairs of a slot of a transfer and its device, sorted by device; *count: their number. */
 static int (*slots_of(Arena *arena, const Round *round, int root, int *count))[2] {
     int(*slots)[2] = arena_alloc(arena, sizeof *slots * (size_t)round->plan->device_count);
     *count = 0;

@@ -23,7 +23,7 @@ typedef struct TransferPort {
 } TransferPort;
 
 typedef struct TransferUplink {
-    int direction; // of cluster/uplinks.h
+    int direction; // one direction of an uplink (cluster/uplinks.h)
     double share;  // as EngineUse.share
 } TransferUplink;
 
