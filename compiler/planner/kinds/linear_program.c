@@ -9,7 +9,7 @@
 struct Program {
     Arena *arena;
     glp_prob *glpk;
-    Array(int) rows, columns; // of each entry, numbered from 1 as GLPK does
+    Array(int) rows, columns; // by entry: its row and column, from 1 as in GLPK
     Array(double) values;
     bool loaded;     // the entries have been handed to GLPK
     bool integers;   // the last solution is that of program_integers
@@ -69,7 +69,7 @@ static bool run_simplex(Program *program, int method) {
     return !glp_simplex(program->glpk, &options);
 }
 
-/* Hands the entries to GLPK, and scales them. */
+/* Hands the entries to GLPK, scales them, and makes a first basis. */
 static void load(Program *program) {
     glp_load_matrix(program->glpk, program->rows.count - 1, program->rows.at, program->columns.at,
                     program->values.at);

@@ -297,7 +297,7 @@ double *layout_model_work(Arena *arena, const LayoutModel *laid) {
 
 /* ---- bytes that a switch moves ---- */
 
-/* Returns a device's stage and sets *index to the device's index there; NULL: the device is idle. */
+/* Returns a device's stage, sets *index to the device's index in the stage; NULL: it is idle. */
 static const ModelStage *stage_of(const LayoutModel *laid, int device, int *index) {
     for (int p = 0; p < laid->pipeline_count; p++)
         for (int s = 0; s < laid->pipelines[p].stage_count; s++)

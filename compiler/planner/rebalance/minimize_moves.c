@@ -13,7 +13,7 @@ typedef struct Settling {
     long left; // swaps still to be tried: fewer with many devices, since each takes longer
 } Settling;
 
-/* Returns whether a swap made the bytes to move fewer and the step not longer; then records both. */
+/* Returns whether fewer bytes move after a swap and the step is not longer; then records both. */
 static bool better(Settling *settling) {
     settling->left--;
     double moves = layout_model_moves(settling->now, settling->laid),

@@ -11,8 +11,8 @@
 typedef struct Cutting {
     int layers, stages;
     const double *before, *rate;
-    double *best; // by stage and layers before its end: the least sum of stage times so far
-    int *cut;     // the first layer of the last stage of that partition
+    double *best; // by stage s and layer e: the least sum of times of stages 0 to s with [0, e)
+    int *cut;     // by stage s and layer e: the first layer of stage s in that partition
 } Cutting;
 
 static double span(const Cutting *cutting, int stage, int from, int to) {
@@ -99,7 +99,7 @@ static bool can_share(const LayoutModel *laid) {
     return laid->pipeline_count > 1;
 }
 
-/* Returns a pipeline's time for `count` micro-batches, or one of `count` units if laid->whole. */
+/* Returns a pipeline's time with `count` micro-batches; if laid->whole, with one of `count` units. */
 static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, const double *rates,
                       int64_t count) {
     ModelPipeline tried = *pipeline;

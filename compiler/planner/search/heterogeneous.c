@@ -227,7 +227,7 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted) {
     add_candidate(mixer, &best);
 }
 
-/* Sets the classes' weights, by their rates, and `total`. Returns false if the weights are equal. */
+/* Sets the classes' weights, by their rates, and `total`. Returns false if all are equal. */
 static bool weigh(Mixer *mixer, Weighted *weighted) {
     double rate[GROUPS_MOST];
     bool differ = false;

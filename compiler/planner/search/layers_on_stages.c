@@ -110,7 +110,7 @@ static int take_layers(const Filling *filling, int number, const SearchStage *al
     return taken;
 }
 
-/* Gives each stage as many layers as fit in any way to recompute. Returns whether all layers fit. */
+/* Gives stage after stage all layers that fit in some way to recompute; false: layers are left. */
 static bool fill(const Filling *filling, double seconds, double room) {
     PipelinePlan *plan = filling->plan;
     const StageLimits limits = {seconds, room};

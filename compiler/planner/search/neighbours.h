@@ -7,7 +7,7 @@
 
 typedef struct Search Search;
 
-/* Adds a copy of a candidate, in the search's arena, with closed-form seconds and need or with 0. */
+/* Adds a copy of a candidate in the search's arena, with seconds and need by closed form (or 0). */
 void add_changed(Search *search, CandidateList *list, const Candidate *changed);
 
 /* Adds a candidate with more and one with fewer rows in a micro-batch, if it has one pipeline. */

@@ -71,8 +71,7 @@ static bool is_canonical(const Arrangement *shape) {
     return true;
 }
 
-/* Adds the shapes of every order of the `count` classes that begins with order[0] to order[at - 1].
- */
+/* Adds the shapes of every order of `count` classes that begins with order[0] to order[at - 1]. */
 static void add_orders(Shaper *shaper, int *order, int at, int count) {
     if (at == count) {
         Arrangement shape = {.count = 0};

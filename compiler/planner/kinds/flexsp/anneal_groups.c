@@ -19,7 +19,7 @@ struct FlexspState {
     const Flexsp *q;
     int batches;
     int p;        // binary logarithm of the exponent of the smoothed maximum
-    double scale; // ms; times are divided by it before they are raised to a power
+    double scale; // ms by which times are divided before they are raised to a power
     Random random;
     Group *group;       // (batches * gpus)
     int *owner;         // by batch and device: the first device of its group

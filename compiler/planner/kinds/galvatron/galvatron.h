@@ -77,7 +77,7 @@ typedef struct GalvatronPlan {
 
 /* The lower bound of all plans, the pipeline that has it, and the layers of its relaxed stages. */
 typedef struct GalvatronBound {
-    double value;
+    double value;  // ms; INFINITY: no plan fits
     int pipelines; // the number of pipelines that were bounded
     Pipeline pipeline;
     int layers[GALVATRON_STAGES];

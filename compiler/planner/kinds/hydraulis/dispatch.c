@@ -332,7 +332,7 @@ static void descend(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispat
         sort_numbers(dispatch);
 }
 
-/* Changes a few numbers at random. */
+/* Changes a few numbers of micro-batches at random, and computes the time of the step. */
 static void kick(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Random *random) {
     for (int turn = 1 + random_below(random, 3); turn > 0; turn--) {
         Run run = run_from(dispatch, random_below(random, dispatch->count));
@@ -406,7 +406,7 @@ static bool are_falling(const Dispatch *dispatch) {
     return true;
 }
 
-/* Tries all combinations of numbers of micro-batches. */
+/* Tries all combinations of numbers of micro-batches. Leaves the best in dispatcher->best. */
 static void try_all(Dispatcher *dispatcher, const Batch *batch) {
     Dispatch *best = &dispatcher->best, *now = &dispatcher->now;
     dispatch_copy(now, best);

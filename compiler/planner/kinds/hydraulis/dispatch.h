@@ -30,7 +30,7 @@ Dispatcher *dispatcher_create(Arena *arena, const Schemes *schemes, int gpus, in
 const Dispatch *dispatch_find(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch,
                               Random *random, int kicks);
 
-/* Returns how many sequences were put into micro-batches: all searches' measure of work. */
+/* Returns how many sequences all searches so far have put into micro-batches: a measure of work. */
 long dispatcher_work(const Dispatcher *dispatcher);
 
 /* Returns the ms of a step if sequences could be divided at will; no dispatch is much faster. */
@@ -41,7 +41,7 @@ typedef struct SequencePlaces {
     int *pipelines, *microbatches;
 } SequencePlaces;
 
-/* Writes the places of the sequences in the last dispatch that was found. */
+/* Writes to `places` the places of the batch's sequences in `dispatch`. */
 void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch *dispatch,
                      SequencePlaces places);
 
