@@ -50,7 +50,7 @@ static bool same_elements(Arena *arena, const CommonView *view, const Holding *a
     return true;
 }
 
-/* Returns whether others->list.at[number] has the devices, replica and contribution of a holding. */
+/* Returns whether others->list.at[number] has a holding's devices, replica and contribution. */
 static bool same_devices(const Holding *holding, const Holdings *others, int number) {
     const Holding *other = &others->list.at[number];
     if (holding->devices.count != other->devices.count || holding->replica != other->replica ||

@@ -1,3 +1,4 @@
+/* Computes the common view of two layouts, and boxes, offsets and strides in this view. */
 #include "layout/view.h"
 
 #include "support/array.h"

@@ -70,8 +70,7 @@ static bool swap_places(Settling *settling, int **places, int count) {
     return changed;
 }
 
-/* Swaps two neighbouring stages of a pipeline and redistributes the layers. Returns whether the
- * swap is kept. */
+/* Swaps two adjacent stages and redistributes the layers. Returns whether the swap is kept. */
 static bool swap_stages(Settling *settling, ModelPipeline *pipeline, int s) {
     LayoutModel *before = layout_model_copy(settling->arena, settling->laid);
     ModelStage stage = pipeline->stages[s];

@@ -99,7 +99,8 @@ static bool can_share(const LayoutModel *laid) {
     return laid->pipeline_count > 1;
 }
 
-/* Returns a pipeline's time with `count` micro-batches; if laid->whole, with one of `count` units. */
+/* Returns a pipeline's time with `count` micro-batches, or with one of `count` units of rows if
+ * every pipeline has one stage and one micro-batch (laid->whole). */
 static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, const double *rates,
                       int64_t count) {
     ModelPipeline tried = *pipeline;

@@ -1,5 +1,4 @@
-/* Strategies for clusters of several device classes: a pipeline for each class, or weights on an
- * axis. */
+/* Strategies for several device classes: a pipeline for each class, or weights along an axis. */
 #include "planner/search/enumerate.h"
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/devices.h"

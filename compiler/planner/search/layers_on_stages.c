@@ -1,5 +1,4 @@
-/* Divides layers among stages, chooses what stages recompute, and predicts seconds and bytes in
- * closed form. */
+/* Divides layers among stages, chooses recomputation, predicts seconds and bytes (closed form). */
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/layer_costs.h"
 #include "planner/search/probe.h"

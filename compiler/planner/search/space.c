@@ -1,5 +1,4 @@
-/* The shapes of one pipeline: numbers of stages, orders of classes, degrees, rows of
- * micro-batches. */
+/* Lists the shapes of one pipeline: numbers of stages, orders of classes, degrees, rows. */
 #include "planner/search/space.h"
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/devices.h"

@@ -82,7 +82,7 @@ static void place_better(const Malleus *malleus, const MalleusStage *stages, int
     }
 }
 
-/* Returns whether every stage holds its wanted layers at any position, so that any order works. */
+/* Puts stage i at position i. Returns whether every stage holds its wanted layers anywhere. */
 static bool fits_anywhere(const Malleus *malleus, const MalleusStage *stages, int count,
                           Room *room) {
     for (int i = 0; i < count; i++) {
@@ -276,8 +276,8 @@ static double share_smoothly(const Malleus *malleus, const Pipeline *pipelines, 
     return time;
 }
 
-/* Gives each pipeline the whole micro-batches that it finishes within `time`. Returns how many are
- * then left, negative when too many were given. */
+/* Gives each pipeline the micro-batches that it finishes within `time`, at least one for each
+ * stage. Returns how many are then left; negative: too many were given. */
 static int give(const Malleus *malleus, const Pipeline *pipelines, int count, double time,
                 int *microbatches) {
     int missing = malleus->microbatches;

@@ -1,5 +1,4 @@
-/* Decides which devices form tensor-parallel groups, and which groups form pipelines, by
- * annealing. */
+/* Decides by annealing which devices form tensor-parallel groups, and which groups form pipelines. */
 #include "planner/kinds/malleus/problem.h"
 
 #include "planner/kinds/budget.h"
@@ -185,7 +184,7 @@ static bool move_swap(Search *search) {
     return true;
 }
 
-/* Splits a group into halves; the second half may go to another pipeline. */
+/* Splits a group into halves; the second half may go to another pipeline or become idle. */
 static bool move_split(Search *search) {
     Grouping *grouping = &search->next.grouping;
     Group *group = pick(search);
@@ -261,7 +260,7 @@ static void step(Search *search, double temperature) {
     if (search->state.time < search->best.time) state_copy(malleus, &search->best, &search->state);
 }
 
-/* Anneals the best state so far; the temperature falls from `hot` to 0.0001 times its energy. */
+/* Anneals from the best state; the temperature falls from `hot` to 0.0001 times its energy. */
 static void anneal(Search *search, double hot, long steps, const Budget *budget) {
     const double cold = 0.0001;
     state_copy(search->malleus, &search->state, &search->best);

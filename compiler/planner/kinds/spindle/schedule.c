@@ -251,7 +251,7 @@ static void devices_list(Scheduler *s, const Pool *pool, int count) {
                                               : s->chosen.islands[k / island] * island + k % island;
 }
 
-/* Moves the chosen devices' numbers behind those of the island's devices free before `end`. */
+/* Moves the chosen devices' numbers behind those of its devices that are free before `end`. */
 static void names_move(Scheduler *s, int first, int count, int behind, double end) {
     int *device = s->free.device + first, moved = 0;
     while (first + count + moved < behind && s->free.from[first + count + moved] < end) moved++;
@@ -338,7 +338,7 @@ static Around find_around(const Scheduler *s, const Choices *choices, int piece)
     return around;
 }
 
-/* Schedules a piece on devices, which it writes to s->chosen. Returns the piece's start in ms. */
+/* Schedules a piece, and writes its devices to s->chosen. Returns the piece's start in ms. */
 static double piece_place(Scheduler *s, const Choices *choices, int piece, const Around *around) {
     int o = piece / PIECES;
     const StackedPiece *choice = &choices->piece[piece];
@@ -373,7 +373,7 @@ static double piece_busy(const Spindle *q, const Choices *choices, int piece) {
     return p->layers * allotment->ms * allotment->devices;
 }
 
-/* Records the devices' times before a place that has a checkpoint. */
+/* Records the devices' times before a place, if it has a checkpoint other than s->first. */
 static void checkpoint_make(Scheduler *s, int place) {
     if ((s->stride > 1 && place % s->stride) || place == s->first * s->stride) return;
     Checkpoint *at = &s->made.at[place / s->stride];

@@ -109,7 +109,7 @@ static int place_pick(Search *s, int place) {
     return near_pick(s, place);
 }
 
-/* A step of the search: moves a random piece to a random place in the order. */
+/* Moves a random piece to a random place in the order. */
 static void place_move(Search *s) {
     int from = changed_pick(s), to = place_pick(s, from);
     if (from != to) order_move(s, from, to);
@@ -287,8 +287,8 @@ static int allotment_within(const Operator *operator, double ms) {
     return best;
 }
 
-/* Returns, by operator in one piece, the longest time from its start to the end of all operators.
- * Each operator's time is changed at random by up to SPREAD. */
+/* Returns, by operator, the longest ms from its start to the end of all operators, each in one
+ * piece. Each operator's time is changed at random by up to the fraction SPREAD. */
 static double *find_ways(Arena *arena, Search *s) {
     const double SPREAD = 0.2;
     const Spindle *q = s->q;
