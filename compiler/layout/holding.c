@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-/* Returns, by index of `devices`, the smallest device of that one's replica (and contribution). */
+/* Returns, by index of `devices`, the smallest device with the same replica; with `partial`, the
+ * smallest one with the same replica and contribution. */
 static const int *smallest_devices(Arena *arena, const Region *regions, const int *devices,
                                    int count, bool partial) {
     int *smallest = arena_array(arena, int, count), **names = arena_array(arena, int *, count);

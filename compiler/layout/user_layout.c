@@ -1,4 +1,4 @@
-/* Parses and prints layouts over mesh axes, of pragmas `shard`, `reshard` (sharding constraints). */
+/* Parses and prints layouts over mesh axes: pragmas `shard`, `reshard` (sharding constraints). */
 #include "layout/user_layout.h"
 #include "support/array.h"
 #include "syntax/tokens.h"

@@ -228,7 +228,7 @@ static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph
     return maker;
 }
 
-/* ---- slots ---- */
+/* ---- giving slots to rows ---- */
 
 /* The free slots of a stage, a ring in which the slot that has been free longest comes first. */
 typedef struct FreeSlots {

@@ -24,7 +24,7 @@ enum { SCHEDULE_PHASES = SCHEDULE_WGRAD + 1 };
 
 typedef struct ScheduleRow {
     SchedulePhase phase;
-    // number of the visit in the graph; all phases of a visit and micro-batch have the same slot
+    // visit: its number in the graph; slot: the same for all phases of the visit and micro-batch
     int visit, microbatch, slot;
 } ScheduleRow;
 

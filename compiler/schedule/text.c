@@ -58,7 +58,7 @@ static bool come_to(Tokens *tokens, bool (*is)(const Token *)) {
     return true;
 }
 
-/* Gives each row the slot of the forward row of its pair. Returns false after an error: no such. */
+/* Gives rows the slot of the forward row of their visit and micro-batch; false: one is missing. */
 static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places) {
     for (int i = 0; i < rows->count; i++) {
         ScheduleRow *row = &rows->at[i];

@@ -46,7 +46,7 @@ GraphLinks graph_links(Arena *arena, const StageGraph *graph) {
     return links;
 }
 
-/* ---- the events ---- */
+/* ---- numbers of events ---- */
 
 static int *row_at(const Waits *waits, SchedulePhase part, int visit, int microbatch) {
     return &waits->row_of[(part * waits->graph->visit_count + visit) * waits->microbatches +

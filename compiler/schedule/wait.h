@@ -14,7 +14,7 @@
 
 #include "schedule/schedule.h"
 
-/* ---- distances in the graph of visits ---- */
+/* ---- edges, order and distances of visits ---- */
 
 /* The edges into each visit v, or out of it: list[first[v]] to list[first[v + 1] - 1]. */
 typedef struct GraphSide {
@@ -56,11 +56,11 @@ static inline const ScheduleRow *wait_row(const Waits *waits, int row) {
     return &waits->schedule->rows[stage][row - waits->first_row[stage]];
 }
 
-/* Returns the edge of a transfer (an event), and writes to *backward whether it goes backward. */
+/* Returns the edge of event `transfer`; writes to *backward whether the transfer goes backward. */
 int wait_edge(const Waits *waits, int transfer, bool *backward);
 
-/* Calls `ends` for each event, after it did so for the `count` events in `waited`, for which that
- * event waits. Stops at a deadlock and returns the rows in it; NULL: there is none. */
+/* Calls `ends` for each event, in an order in which the events that an event waits for (`waited`)
+ * come before it. Stops at a deadlock and returns its rows; NULL: there is no deadlock. */
 const ScheduleCycle *
 waits_visit(Arena *arena, const Waits *waits,
             void ends(void *state, int event, const WaitFor *waited, int count), void *state);

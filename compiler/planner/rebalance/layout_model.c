@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- from a strategy ---- */
+/* ---- making a layout model from a strategy ---- */
 
 static bool in_range(const LayerRange *range, const Layer *layer) {
     if (!layer || (range->tower != layer->tower &&
@@ -125,7 +125,7 @@ LayoutModel *layout_model_copy(Arena *arena, const LayoutModel *laid) {
     return copy;
 }
 
-/* ---- to a strategy ---- */
+/* ---- making a strategy from a layout model ---- */
 
 /* Appends a layer to a stage's list: extends the last range where the layer continues it. */
 static void add_layer(Arena *arena, Stage *stage, const Layer *layer) {
@@ -187,7 +187,7 @@ Strategy *layout_model_strategy(Arena *arena, const LayoutModel *laid, const cha
     return strategy;
 }
 
-/* ---- shares ---- */
+/* ---- a device's shares of work and parameters ---- */
 
 static double weight_of(const MeshAxis *axis, int first, int end) {
     double sum = 0;
@@ -242,7 +242,7 @@ static void layout_model_slice(const LayoutModel *laid, const ModelStage *stage,
     }
 }
 
-/* ---- times ---- */
+/* ---- times of pipelines and steps ---- */
 
 static double layers_work(const LayoutModel *laid, const ModelStage *stage) {
     double sum = 0;

@@ -21,7 +21,7 @@ typedef struct ModelStage {
 
 typedef struct ModelPipeline {
     int64_t microbatches, rows; // rows are those of one micro-batch
-    double length;              // the fraction of its rows' length that it reads (padding lengths)
+    double length;              // the fraction of rows that the pipeline reads (padding lengths)
     ShapeValues lengths;
     int stage_count;
     ModelStage *stages;

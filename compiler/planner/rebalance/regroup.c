@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* The input of malleus, and the strategy that it is made from. */
+/* The input of malleus, and the layout model from which the input is made. */
 typedef struct Regrouping {
     Arena *arena;
     const LayoutModel *now;

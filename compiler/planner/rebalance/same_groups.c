@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* ---- layers ---- */
+/* ---- layers on stages ---- */
 
 /* The partition of a pipeline's layers into stages. `before` has prefix sums of the layers'
  * work; rate[stage] is a stage's time for one row of all layers. */
@@ -89,7 +89,7 @@ void pipeline_relayer(Arena *arena, const LayoutModel *laid, ModelPipeline *pipe
     if (!isinf(cut_below(&cutting, best_most))) take_cuts(&cutting, pipeline);
 }
 
-/* ---- rows ---- */
+/* ---- rows for pipelines ---- */
 
 static bool can_share(const LayoutModel *laid) {
     for (int p = 0; p < laid->pipeline_count; p++)
@@ -147,7 +147,7 @@ LayoutModel *candidate_same_groups(Arena *arena, const LayoutModel *now, const d
     return laid;
 }
 
-/* ---- weights ---- */
+/* ---- weights of a mesh axis ---- */
 
 /* Returns the index of the first mesh axis that cuts the batch and nothing else; -1: none. */
 static int axis_of_rows(const LayoutModel *laid, const ModelStage *stage) {

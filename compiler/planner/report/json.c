@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- words ---- */
+/* ---- texts ---- */
 
 /* Returns a string as JSON, with question marks for bytes that are not UTF-8. NULL becomes null. */
 static json_t *json_text(Arena *arena, const char *text) {

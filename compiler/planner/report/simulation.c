@@ -125,7 +125,7 @@ static void run_table(Simulation *simulation, Arena *arena, PipelineGroup *group
         timeline_create(arena, graph, group->schedule, &(TimelineCosts){part, {forward, backward}});
 }
 
-/* ---- sums of gradients ---- */
+/* ---- gradient reductions ---- */
 
 /* Returns when the last micro-batch of a group has ended a phase of a visit; the start of the table
  * if no row of the table runs the phase. */
@@ -220,7 +220,7 @@ static void let_fly(Arena *arena, Simulation *simulation) {
     }
 }
 
-/* ---- the step ---- */
+/* ---- parts of a step ---- */
 
 /* Sets the times of all stages and the spans before the tables. Returns when the last span ends. */
 static double begin_lanes(Simulation *simulation) {

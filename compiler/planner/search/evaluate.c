@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- compiling ---- */
+/* ---- compiling under a strategy ---- */
 
 Unit *evaluation_compile(const EvaluationContext *context, const char *text, bool rough) {
     Unit *unit = frontend_under(context->frontend, text);
@@ -27,7 +27,7 @@ Unit *evaluation_compile(const EvaluationContext *context, const char *text, boo
     return unit && passes_run(unit, &passes) ? unit : NULL;
 }
 
-/* ---- processes ---- */
+/* ---- child processes ---- */
 
 typedef struct Running {
     pid_t process; // 0: no process runs
@@ -113,7 +113,7 @@ Text *evaluations_run(Arena *arena, const EvaluationContext *context, const Eval
     return out;
 }
 
-/* ---- whole strategies ---- */
+/* ---- verdicts ---- */
 
 static int64_t state_bytes(const RoleMemory *memory) {
     return memory->bytes[MEMORY_PARAMETERS] + memory->bytes[MEMORY_STATES] +

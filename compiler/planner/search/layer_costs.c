@@ -18,7 +18,7 @@ typedef struct Grid {
     Probe at[TENSORS_MOST][2];
 } Grid;
 
-/* ---- probes ---- */
+/* ---- running probes ---- */
 
 int probe_rows(const SearchModel *model, int64_t rows[2]) {
     int64_t least = model->batch;
@@ -186,7 +186,7 @@ bool profile_allows(const Profile *profile, Recompute recompute) {
 
 int profile_most_tensor(const Profile *profile, int group) { return profile->grids[group].most; }
 
-/* ---- between probes ---- */
+/* ---- interpolating between probes ---- */
 
 /* Interpolates the costs of two slots linearly: a at share 0, b at share 1; at least 0. */
 static SlotCost mix(const SlotCost *a, const SlotCost *b, double share) {

@@ -10,7 +10,7 @@
 
 enum { HALVINGS = 18 }; // steps of a bisection, far finer than the closed forms' accuracy
 
-/* ---- a stage ---- */
+/* ---- seconds and bytes of a stage ---- */
 
 /* Sets [*from, *to) to the slots of a stage with layers [first, end). The first and last stage also
  * run the operators before and after all layers. */
@@ -71,7 +71,7 @@ static double stage_bytes(const Profile *profile, const PipelinePlan *plan, int 
     return bytes_needed(plan, number, &bytes);
 }
 
-/* ---- filling ---- */
+/* ---- filling stages with layers ---- */
 
 typedef struct Filling {
     const Profile *profile;
@@ -179,7 +179,7 @@ static double least_room(const Filling *filling) {
     return high;
 }
 
-/* ---- a step ---- */
+/* ---- seconds of a step ---- */
 
 /* The trained parameters of a stage, summed over its slots. */
 typedef struct Trained {

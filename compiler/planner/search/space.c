@@ -119,7 +119,7 @@ ArrangementList shapes_of_group(Arena *arena, const Profile *profile, int group)
     return shaper.list;
 }
 
-/* ---- rows ---- */
+/* ---- rows of micro-batches ---- */
 
 RowList rows_all(Arena *arena, const Profile *profile, int64_t batch) {
     const SearchModel *model = profile->context->model;
@@ -138,7 +138,7 @@ double device_rows(const SearchModel *model, int64_t rows, int data) {
     return ceil(units / data) * (double)model->unit;
 }
 
-/* ---- plans ---- */
+/* ---- pipeline plans and estimates ---- */
 
 /* Finds the slowest link along dp and the link to the next stage, for each stage. */
 static void find_links(const Profile *profile, PipelinePlan *plan) {

@@ -31,7 +31,7 @@ typedef struct MaxMin {
     int *disturbed, disturbed_count;
     int *tasks, *resources;               // scratch: the tasks and resources of one connected set
     int *seen_task, *seen_resource, turn; // scratch: the last search that met each; this search
-    double *left, *weight; // scratch by resource: rate left; sum of the shares of growing tasks
+    double *left, *weight; // scratch by resource: rate left; sum of shares whose speeds grow
 } MaxMin;
 
 MaxMin max_min_create(Arena *arena, const EngineProblem *problem);

@@ -53,7 +53,7 @@ static const Span no_span = {1, 0};
 
 static Span whole_span(const Span *span) { return span->end < span->begin ? (Span){0, 0} : *span; }
 
-/* A group with its spans. Until settle, the table's spans count from the start of the step. */
+/* A group of the report and its new spans, which count from the step's start until settle(). */
 typedef struct Spans {
     const SimulatedSteps *steps;
     PipelineGroup *group;

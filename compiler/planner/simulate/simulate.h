@@ -74,7 +74,7 @@ ActorTime *usage_times(Arena *arena, const SimulatedSteps *steps);
 /* Returns the memory of each actor, in the first step. */
 ActorMemory *usage_memory(Arena *arena, const SimulatedSteps *steps);
 
-/* ---- text ---- */
+/* ---- helpers for output ---- */
 
 /* Writes a JSON value, with jansson's flags, and a new line; frees the value. */
 void put_json(Text *out, json_t *top, size_t flags);

@@ -35,7 +35,7 @@ typedef struct Builder {
     List *made_by; // by operator: the gradient reductions of its results
 } Builder;
 
-/* ---- tasks ---- */
+/* ---- adding tasks ---- */
 
 static int *copied(Arena *arena, const List *list) {
     return arena_copy(arena, list->at, sizeof(int) * (size_t)list->count);
@@ -104,7 +104,7 @@ static void flush(Builder *builder, int actor, bool always) {
     builder->pending[actor] = 0;
 }
 
-/* ---- conversions ---- */
+/* ---- tasks of conversions ---- */
 
 /* The progress of a conversion. `at`: by actor, its last task; -1: none yet. `waits_of` adds the
  * tasks that an actor's first task waits for. */
@@ -161,7 +161,7 @@ static int *no_tasks(Arena *arena, int count) {
     return list;
 }
 
-/* ---- phases ---- */
+/* ---- tasks of phases ---- */
 
 /* Adds to `waits` the actor's last task, after a task for the computing that is pending. */
 static void wait_for_own(Builder *builder, const ConversionTasks *tasks, int actor, List *waits) {
@@ -222,7 +222,7 @@ static void add_row(Builder *builder, const Script *script, bool last, int row) 
     }
 }
 
-/* ---- tables ---- */
+/* ---- tasks of pipelines' tables ---- */
 
 /* The state while a pipeline's table is turned into tasks. Events are those of schedule/wait.h. */
 typedef struct Table {
@@ -345,7 +345,7 @@ static void run_table(Builder *builder, int number) {
     arena_destroy(scratch);
 }
 
-/* ---- sums of gradients ---- */
+/* ---- tasks of gradient reductions ---- */
 
 /* Records that an operator makes a contribution to gradient reduction `number`. */
 static void add_maker(Builder *builder, const Op *maker, int number) {
@@ -405,7 +405,7 @@ static void run_sums(Builder *builder) {
     arena_destroy(scratch);
 }
 
-/* ---- steps ---- */
+/* ---- tasks of whole steps ---- */
 
 /* Adds the tasks of a phase that has no table, on all actors. */
 static void run_whole(Builder *builder, Phase phase, int microbatch, bool last, int row) {

@@ -34,7 +34,7 @@ static uint64_t bits_of(double value) {
     return bits;
 }
 
-/* ---- conversions of a program ---- */
+/* ---- transfers between devices ---- */
 
 static int slot_of(const struct TransferTable *table, const PlannedConversion *conversion,
                    int run) {
@@ -91,7 +91,7 @@ static void find_conversions(Symmetry *fold) {
     }
 }
 
-/* ---- colours ---- */
+/* ---- colour refinement ---- */
 
 /* The colours of devices. Devices of the same colour were not distinguished so far. The arrays but
  * `index` are indexed like module->devices->roles->devices. */
@@ -290,7 +290,7 @@ static Colours colours_of(const Symmetry *fold, const Changes *changes, bool alo
     return colours;
 }
 
-/* ---- actors ---- */
+/* ---- actors from colours ---- */
 
 static void make_actors(Symmetry *fold, const Colours *colours) {
     Module *module = fold->module;
@@ -332,7 +332,7 @@ static void find_stands(Symmetry *fold) {
     }
 }
 
-/* ---- transfers of actors ---- */
+/* ---- transfers between actors ---- */
 
 /* The hash and the number of a transfer; equal hashes are adjacent in lists. */
 typedef struct HashedTransfer {

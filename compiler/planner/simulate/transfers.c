@@ -32,7 +32,7 @@ typedef struct Round {
     double uplinks;             // seconds of the busiest uplink
 } Round;
 
-/* ---- slots of a transfer ---- */
+/* ---- joining slots into transfers ---- */
 
 static int root_of(const Round *round, int slot) {
     while (round->joined[slot] != slot) slot = round->joined[slot];
@@ -227,7 +227,7 @@ static double correction_of(const Round *round) {
     return all > 0 ? seconds / all : 1;
 }
 
-/* ---- transfers ---- */
+/* ---- lists of transfers ---- */
 
 static int compare_slots(const void *a, const void *b) {
     const int *x = a, *y = b;

@@ -23,7 +23,7 @@ struct FlexspState {
     Random random;
     Group *group;       // (batches * gpus)
     int *owner;         // by batch and device: the first device of its group
-    int *at;            // by sequence: its group
+    int *at;            // by sequence: its group's index in `group`
     double *work;       // (sequences): ms on one device
     double *power;      // by batch: the sum of its groups' powers
     int *order;         // (sequences), longest first

@@ -54,7 +54,7 @@ static void make_buckets(Bound *bound, const Batch *batch) {
     }
 }
 
-/* ---- the program ---- */
+/* ---- the linear or integer program ---- */
 
 /* Returns W_v: the most ms that each of a pipeline's v micro-batches may weigh in `time`. */
 static double most_weight(const Scheme *scheme, double time, int v) {

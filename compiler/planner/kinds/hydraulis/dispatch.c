@@ -59,7 +59,7 @@ static void dispatch_copy(Dispatch *to, const Dispatch *from) {
     memcpy(to->microbatches, from->microbatches, sizeof(int) * (size_t)from->count);
 }
 
-/* ---- longest first ---- */
+/* ---- dispatching the longest sequences first ---- */
 
 /* Adds a pipeline's bins to the last class if the class's pipelines equal it, else to a new one. */
 static void add_pipeline(Dispatcher *dispatcher, const Dispatch *dispatch, int pipeline) {
@@ -162,7 +162,7 @@ void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch 
     }
 }
 
-/* ---- how many micro-batches ---- */
+/* ---- choosing the numbers of micro-batches ---- */
 
 /* Returns the number of micro-batches, at most `most`, with which a pipeline takes the most tokens
  * in a time. Assumes that sequences are divisible. Sets *tokens to the number of tokens. */
@@ -262,7 +262,7 @@ static bool is_shorter(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
 }
 
 /* Changes the micro-batches of each pipeline of a run by `change`, and keeps the change if the step
- * gets shorter. Returns whether it does. */
+ * gets shorter. Returns whether the change was kept. */
 static bool try_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run own,
                     int change) {
     if (dispatch->microbatches[own.first] + change < 0) return false;
@@ -376,7 +376,7 @@ static void make_room(Dispatcher *dispatcher, const Batch *batch, Dispatch *disp
     }
 }
 
-/* ---- small batches ---- */
+/* ---- small batches: trying all numbers of micro-batches ---- */
 
 enum { FEW = 1 << 14 };
 

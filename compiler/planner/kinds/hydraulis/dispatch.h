@@ -26,7 +26,7 @@ Dispatcher *dispatcher_create(Arena *arena, const Schemes *schemes, int gpus, in
 
 /* Searches for the dispatch of a batch under a strategy: a descent, and at most `kicks` restarts
  * from the best dispatch, changed at random. The time is INFINITY if the pipelines cannot hold the
- * sequences. The result is valid until the next call, which reuses it. */
+ * sequences. The next call overwrites the result. */
 const Dispatch *dispatch_find(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch,
                               Random *random, int kicks);
 

@@ -82,7 +82,7 @@ static void place_better(const Malleus *malleus, const MalleusStage *stages, int
     }
 }
 
-/* Puts stage i at position i. Returns whether every stage holds its wanted layers anywhere. */
+/* Puts stage i at position i. Returns whether each stage's wanted layers fit at every position. */
 static bool fits_anywhere(const Malleus *malleus, const MalleusStage *stages, int count,
                           Room *room) {
     for (int i = 0; i < count; i++) {
@@ -127,7 +127,7 @@ static int make_room(const Malleus *malleus, const MalleusStage *stages, int cou
     return count_room(malleus, stages, count, room);
 }
 
-/* ---- layers ---- */
+/* ---- dividing layers among stages ---- */
 
 /* Gives each stage one layer, and all other layers to the fastest stages with memory for them.
  * Returns the sum of the stages' times. There must be memory for all layers. */
@@ -235,7 +235,7 @@ double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count,
     return (microbatches - 1) * best->most + best->sum;
 }
 
-/* ---- micro-batches ---- */
+/* ---- dividing micro-batches among pipelines ---- */
 
 /* Returns the least time of `microbatches` micro-batches over the pipeline's trades. */
 static double pipeline_time(const Pipeline *pipeline, int microbatches) {

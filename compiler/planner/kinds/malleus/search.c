@@ -1,4 +1,4 @@
-/* Decides by annealing which devices form tensor-parallel groups, and which groups form pipelines. */
+/* Decides by annealing which devices form tensor-parallel groups, which groups form pipelines. */
 #include "planner/kinds/malleus/problem.h"
 
 #include "planner/kinds/budget.h"
@@ -34,7 +34,7 @@ int grouping_stages(const Malleus *malleus, const Grouping *grouping, int owner,
     return count;
 }
 
-/* ---- states ---- */
+/* ---- states and their energy ---- */
 
 static State state_create(Arena *arena, const Malleus *malleus) {
     int devices = malleus->node_count * malleus->per_node;

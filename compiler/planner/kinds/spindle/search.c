@@ -12,7 +12,7 @@ typedef struct Search {
     Scheduler *scheduler;
     Random random;
     int pieces;
-    const bool *after; // (operators, operators): the first follows the second, directly or not
+    const bool *after; // entry a * operators + b: operator a follows b, directly or indirectly
     int *others;       // (pieces), scratch
     Choices now, next, best;
     Places changed; // places at which the order or its pieces differ from `now`
@@ -36,7 +36,7 @@ static void choices_copy(Choices *to, const Choices *from, int pieces) {
     to->count = from->count;
 }
 
-/* Returns, by pair of operators, whether the first follows the second, perhaps indirectly. */
+/* Returns, as entry a * operators + b, whether operator a follows b, perhaps indirectly. */
 static const bool *find_after(Arena *arena, const Spindle *q) {
     int count = q->operator_count;
     bool *after = arena_array(arena, bool, count *count);
