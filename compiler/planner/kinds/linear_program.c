@@ -33,7 +33,7 @@ void program_destroy(Program *program) {
     arena_destroy(program->arena);
 }
 
-/* Returns GLPK's constant for which of the two bounds are finite. */
+/* Returns GLPK's constant that says which of both bounds are finite, and whether they are equal. */
 static int bounds_kind(double low, double high) {
     if (isinf(low)) return isinf(high) ? GLP_FR : GLP_UP;
     return isinf(high) ? GLP_LO : low == high ? GLP_FX : GLP_DB;

@@ -15,7 +15,7 @@
 typedef struct ModelStage {
     int count, *devices;
     Array(MeshAxis) mesh;
-    const char *recompute;    // as in struct Stage
+    const char *recompute;    // what the stage recomputes, as Stage.recompute
     int layer_count, *layers; // indices of the model's layers, ascending
 } ModelStage;
 

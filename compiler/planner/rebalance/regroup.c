@@ -126,8 +126,8 @@ static json_t *memory_json(int stages) {
                      "bound", 1e12, "gap", 0.0);
 }
 
-/* Returns the most stages that a new pipeline may have: 1 if the pipelines of layout `now` have 1;
- * else one more than now, but at most one for each layer. */
+/* Returns the most stages that a new pipeline may have: 1 if all pipelines of `now` have 1; else
+ * one more than the longest pipeline of `now`, but at most one for each layer. */
 static int most_stages(const Regrouping *r) {
     int layers = r->now->work->count;
     return r->stages == 1 ? 1 : r->stages + 1 < layers ? r->stages + 1 : layers;

@@ -29,14 +29,14 @@ typedef struct SearchStage {
     int device_count;
     const int *devices;
     int data, tensor;          // degrees of dp and tp; tp is the inner axis
-    const int *data_weights;   // NULL: equal
-    const int *tensor_weights; // NULL: equal
+    const int *data_weights;   // `data` weights of positions along dp; NULL: equal
+    const int *tensor_weights; // `tensor` weights of positions along tp; NULL: equal
     int first, end;            // layers [first, end)
     Recompute recompute;
 } SearchStage;
 
 typedef struct SearchPipeline {
-    int64_t microbatches, rows; // rows of one micro-batch; 0: the batch as a whole
+    int64_t microbatches, rows; // rows: of one micro-batch; 0: the batch runs as a whole
     int stage_count;
     SearchStage *stages;
 } SearchPipeline;

@@ -56,7 +56,7 @@ typedef struct Verdict {
     int64_t states;   // bytes of the peak that parameters, gradients and the optimizer take
     int programs;     // number of programs of the source; one session may run all of them
     int fullest;      // the device with the least memory left when a session runs all programs
-    int64_t together; // bytes of device `fullest`
+    int64_t together; // bytes of device `fullest` with all programs
     int busiest;      // the device that computes longest
     double computing, exposed, idle;    // fractions of the step on `busiest` (ActorTime)
     double others_exposed, others_idle; // the largest fractions of any device

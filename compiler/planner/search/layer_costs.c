@@ -13,8 +13,8 @@ enum { TENSORS_MOST = 12 };
 
 typedef struct Grid {
     int tensor_count, row_count, most;
-    int tensors[TENSORS_MOST]; // ascending
-    int64_t rows[2];           // ascending
+    int tensors[TENSORS_MOST]; // probed degrees of tensor parallelism, ascending
+    int64_t rows[2];           // probed rows of a micro-batch, ascending
     Probe at[TENSORS_MOST][2];
 } Grid;
 

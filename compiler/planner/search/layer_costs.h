@@ -24,7 +24,7 @@ typedef struct Costs {
     int group;
     double tensor, rows;
     SlotCost *slots[RECOMPUTES];
-    double inputs; // bytes of the whole batch
+    double inputs; // bytes of the inputs for the whole batch
 } Costs;
 
 typedef struct Profile {

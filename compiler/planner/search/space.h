@@ -20,7 +20,7 @@ enum { GROUPS_MOST = 4 }; // limit of the device classes of one strategy
 /* By group: devices in use, equal stages that they form, and the degree of tensor parallelism. */
 typedef struct Arrangement {
     int used[GROUPS_MOST + 1], stages[GROUPS_MOST + 1], tensor[GROUPS_MOST + 1]; // by group
-    int count, order[GROUPS_MOST]; // the groups in the order of the pipeline
+    int count, order[GROUPS_MOST]; // number of groups; the groups in the order of the pipeline
 } Arrangement;
 
 typedef struct Choice {

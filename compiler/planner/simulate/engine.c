@@ -26,7 +26,7 @@ typedef struct Engine {
     int *first, *next;
     int *heap, heap_count; // heap of running tasks by `due`
     int *computing, *busy; // by device: the number of tasks that use its processor, and its links
-    int change;            // index of the next change
+    int change;            // index of the next entry of problem->changes
     MaxMin fair;
     double now;
 } Engine;

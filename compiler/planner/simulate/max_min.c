@@ -42,7 +42,7 @@ MaxMin max_min_create(Arena *arena, const EngineProblem *problem) {
 
 /* ---- recording changes ---- */
 
-/* Marks a resource as disturbed: seen_resource is -1, which is not the number of any search. */
+/* Marks a resource as disturbed: sets its seen_resource to -1, the number of no search. */
 void max_min_disturb(MaxMin *fair, int resource) {
     if (fair->seen_resource[resource] == -1) return;
     fair->seen_resource[resource] = -1;

@@ -12,7 +12,7 @@ typedef struct MaxMinUser {
 /* The tasks that use a resource at present. */
 typedef struct MaxMinUsers {
     int first, count; // first entry of the list (-1: it is empty); number of tasks
-    int seen;         // scratch: how many of these tasks the search for a connected set has met
+    int seen;         // scratch: how many of these tasks sharing_of has met
     double weight;    // sum of all shares; FAIR_STALE: must be summed again
 } MaxMinUsers;
 
@@ -20,9 +20,9 @@ typedef struct MaxMinUsers {
 
 typedef struct MaxMin {
     const EngineProblem *problem;
-    double *rate;            // by resource
+    double *rate;            // by resource: its present rate, before slowdown by overlap
     double *speed;           // by task; 0: it uses nothing at present
-    MaxMinUsers *users;      // by resource
+    MaxMinUsers *users;      // by resource: the list of tasks that use it
     MaxMinUser *user;        // each task has an entry for each of its uses, from first_use on
     double *share;           // by entry of `user`: the share of its task, at speed 1
     int *first_use;          // by task: its first entry of `user`

@@ -32,7 +32,7 @@ typedef struct ActorTime {
 } ActorTime;
 
 typedef struct MemoryPoint {
-    double at;     // seconds
+    double at;     // seconds from the start of the first step
     int64_t bytes; // bytes in use from then on
 } MemoryPoint;
 
@@ -48,10 +48,10 @@ typedef struct SimulatedSteps {
     Module *module;
     Symmetry fold;
     Program program;
-    const EngineSpan *spans; // by task
-    const double *seconds;   // by step
-    const ActorTime *times;  // by actor
-    const ActorMemory *memory;
+    const EngineSpan *spans;   // by task
+    const double *seconds;     // by step: its length
+    const ActorTime *times;    // by actor
+    const ActorMemory *memory; // by actor
     const char *error; // line with the rate that the cluster file lacks; NULL: there is a result
 } SimulatedSteps;
 

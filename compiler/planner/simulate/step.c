@@ -16,7 +16,7 @@ typedef Array(int) List;
 /* A gradient reduction. */
 typedef struct Sum {
     const Op *op;
-    int *made; // by actor: the last task that computes its contribution; -1: there is none yet
+    int *made; // by actor: the last task that computes the actor's contribution; -1: none yet
 } Sum;
 
 typedef struct Builder {

@@ -41,7 +41,7 @@ typedef struct ActorTransfer {
 
 typedef struct ActorTransfers {
     int count;
-    const ActorTransfer *at; // by round
+    const ActorTransfer *at; // in the order of the rounds
     double moving;           // seconds in which `copiers` copy, before all rounds
     int copier_count;
     const int *copiers; // the actors that copy their own memory

@@ -22,13 +22,13 @@ typedef struct Round {
     const Cluster *cluster;
     const Plan *plan;
     const int *device_of;
-    int from, to; // its steps are [from, to)
+    int from, to; // the round has the plan's steps [from, to)
     int kinds;    // number of link kinds
     int *joined;  // union-find parent; the root is a transfer's first slot; -1: the slot is not
                   // in the round
     double *latency[2];         // by direction and slot: seconds
     double *seconds;            // busy seconds of port (slot * kinds + kind) * 2 + direction
-    Array(PassedUplink) passed; // uplinks, by transfer
+    Array(PassedUplink) passed; // sorted by root, then by direction
     double uplinks;             // seconds of the busiest uplink
 } Round;
 

@@ -91,7 +91,7 @@ static int most_pipelines(const Bound *bound, int index) {
 typedef struct SchemeRows {
     const Scheme *scheme;
     int pipelines, weight, tokens; // rows: pipelines at most n_j; their weight; their tokens
-    int count;                     // column of n_j
+    int count;                     // column: n_j, the number of pipelines
 } SchemeRows;
 
 /* Adds the columns y_jv. Several v, up to `last`, may share a column, with their best bound. */

@@ -16,7 +16,7 @@
 /* The pipelines of a strategy, and the number of micro-batches of each. */
 typedef struct Dispatch {
     int count;
-    int *schemes, *microbatches; // [pipeline]
+    int *schemes, *microbatches; // by pipeline: its scheme's index; its number of micro-batches
     double time;                 // ms of a step
 } Dispatch;
 

@@ -102,7 +102,7 @@ static bool holds(const Search *search, const Strategy *strategy, int length) {
     return false;
 }
 
-/* Adds random pipelines, often several of a scheme, while devices are left for one. */
+/* Adds random pipelines, often several of a scheme, until the devices left suffice for none. */
 static void fill(Search *search, Strategy *strategy) {
     for (;;) {
         int left = devices_left(search, strategy), fitting = 0, pick = -1;

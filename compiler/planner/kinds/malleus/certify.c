@@ -43,7 +43,7 @@ typedef struct Bound {
     const Malleus *malleus;
     Array(DeviceKind) kinds;
     Array(Interval) intervals;
-    double least_rate; // y of the fastest group
+    double least_rate; // rate y of the fastest group
     double speed;      // sum over all nodes of the largest sum of 1 / y of their groups
     int pipelines;     // row of the program being written: the number of pipelines
 } Bound;

@@ -9,7 +9,7 @@ enum { MOST_STAGES = 64, MOST_TRADES = 24 };
 
 /* A node's devices from the fastest to the slowest. */
 typedef struct MalleusNode {
-    int *devices;  // numbers in the cluster
+    int *devices;  // the devices' numbers in the cluster
     double *rates; // by entry of `devices`, ascending
 } MalleusNode;
 

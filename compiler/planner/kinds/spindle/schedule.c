@@ -21,7 +21,7 @@ typedef struct Checkpoint {
 
 /* The data of a schedule from which later schedules are made. */
 typedef struct Made {
-    Checkpoint *at; // (pieces / stride + 1)
+    Checkpoint *at; // (pieces / stride + 1): entry i is that before place i * stride
     double *end;    // (pieces): ms at which the piece ends
     double objective;
 } Made;
@@ -30,7 +30,7 @@ typedef struct Made {
 typedef struct Held {
     double *mb;      // (gpus): MB of a device's states
     bool *layers;    // (gpus, weights, layers): whether the device holds the layer's states
-    double overflow; // MB that fit nowhere
+    double overflow; // MB of states above the devices' memory, summed over devices
 } Held;
 
 /* The devices found for a piece. */

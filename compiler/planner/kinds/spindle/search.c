@@ -13,15 +13,15 @@ typedef struct Search {
     Random random;
     int pieces;
     const bool *after; // entry a * operators + b: operator a follows b, directly or indirectly
-    int *others;       // (pieces), scratch
+    int *others;       // (pieces): scratch of order_move, pieces that move along
     Choices now, next, best;
     Places changed; // places at which the order or its pieces differ from `now`
     double now_objective, best_ms;
     int centre;         // place of a step's last change that was not picked near another; -1: none
     int *critical;      // (critical_count), pieces that the end of the schedule waits for
     int critical_count; // found every REORDER steps, so that some may be out of date
-    bool *is_critical;  // (pieces), scratch
-    double *start;      // (pieces), scratch
+    bool *is_critical;  // (pieces): scratch of find_critical
+    double *start;      // (pieces): scratch of order_by_start, ms by place
 } Search;
 
 static Choices choices_create(Arena *arena, int pieces) {
@@ -353,7 +353,7 @@ typedef struct Round {
     Search **player;
     int first, count; // every second search of `count`, from number `first` on
     double hot, cold;
-    int64_t work; // work of each search
+    int64_t work; // units of work (schedule_work) of each search
 } Round;
 
 static void *play(void *argument) {

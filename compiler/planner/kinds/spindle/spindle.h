@@ -32,7 +32,7 @@ typedef struct Operator {
 
 typedef struct Spindle {
     int gpus, island, operator_count, weights_count, layers_most; // layers_most: of an operator
-    double memory_mb;         // MB of a device
+    double memory_mb;                                             // MB of a device
     const Operator *operator; // each operator comes after the operators in its `after`
 } Spindle;
 
