@@ -81,7 +81,7 @@ typedef struct Box {
     Range dim[LAYOUT_MAX_RANK];
 } Box;
 
-/* A box's storage: the box lies in a row-major tensor of these extents, which may hold more. */
+/* A box's storage: a row-major tensor with these extents, of which the box may be only a part. */
 typedef struct Placing {
     int64_t at; // offset of the box's first element in the device's storage, in elements
     int64_t extent[LAYOUT_MAX_RANK];

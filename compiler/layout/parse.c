@@ -271,7 +271,7 @@ static void drop_lonely_top(Layout *layout) {
     layout->top_weights = NULL;
 }
 
-/* Reads the layout up to `close` (NULL: to the end); columns count from `begin`. */
+/* Reads a layout up to `close` (NULL: the end); columns count from `begin`. NULL after an error. */
 static Layout *parse(Tokens *tokens, const char *close, const char *begin) {
     Parser parser = {.tokens = *tokens, .arena = tokens->arena, .close = close, .begin = begin};
     parser.tokens.found = false;
@@ -407,7 +407,7 @@ bool layout_fits(const Layout *layout, Shape shape) {
     return true;
 }
 
-/* Sets *kind (at first STATE_DUP) to `found`. Returns false after an error: another kind before. */
+/* Sets *kind, at first STATE_DUP, to `found`. Returns false after an error: *kind was another. */
 static bool check_reduction(Diag *diag, Position at, StateKind found, StateKind *kind) {
     if (*kind != STATE_DUP && *kind != found) {
         diag_error(diag, at, "a layout has one kind of reduction, either 'sum' or 'max'");

@@ -17,8 +17,8 @@ typedef struct Maker {
     const int *like;           // by group: the first group with the same states
     const int *contributions;  // by group: number of contributions of the groups before it, under a
                                // top with a pending reduction; else 0
-    Intervals ***parts; // by group g with like[g] = g, dimension and piece: cache of group_piece;
-                        // `at` NULL: not computed yet
+    Intervals ***parts; // cache of group_piece, by group (only those with like[g] = g), dimension
+                        // and piece; `at` NULL: not computed yet
     // by group, dimension and piece: cache of device_ranges; `at` NULL: not computed yet
     Ranges ***ranges;
     int edge_count;        // number of `edges`

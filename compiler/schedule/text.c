@@ -95,7 +95,8 @@ static bool parse_row(Tokens *tokens, RowList *rows, PlaceList *places) {
     return true;
 }
 
-/* Reads "0 slots 2: rows" after the word `stage`; 0 must be `expected`. False after an error. */
+/* Reads a stage's number, which must be `expected`, its slots and its rows, after the word `stage`:
+ * "0 slots 2: F0:0/0 ...". Returns false after an error. */
 static bool parse_stage(Tokens *tokens, int expected, int *slot_count, RowList *rows,
                         PlaceList *places) {
     int stage;

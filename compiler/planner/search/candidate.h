@@ -55,7 +55,7 @@ typedef struct Candidate {
     double need;    // the largest ratio of a device's predicted bytes to its allowed bytes
 } Candidate;
 
-/* Prints the text of strategy `name`. Devices in no stage are idle, if below `count` or between. */
+/* Prints strategy `name`, with unused devices below `count`, or before the last used one, as idle. */
 void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *context,
                      int count, const char *name);
 

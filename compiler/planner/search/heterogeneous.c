@@ -268,7 +268,7 @@ static int most_tensor(const Mixer *mixer) {
     return most;
 }
 
-/* Adds the strategies of one stage of all members. */
+/* Adds the strategies of one stage of all members, with weights along dp or along tp. */
 static void add_weights(Mixer *mixer) {
     const SearchModel *model = model_of(mixer);
     const int count = mixer->member_count, most = most_tensor(mixer),

@@ -49,7 +49,7 @@ const char *model_layers(Arena *arena, const SearchModel *model, int first, int 
     return text_bytes(&text);
 }
 
-/* Returns source->op of the first operator that belongs to a layer; -1: none does. */
+/* Returns the number in the model (source->op) of the first operator in a layer; -1: none. */
 static int first_layered(const SearchModel *model) {
     for (int i = 0; i < model->module->ops.count; i++)
         if (model->module->ops.at[i]->source->layer) return model->module->ops.at[i]->source->op;

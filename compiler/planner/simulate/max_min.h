@@ -6,7 +6,7 @@
 
 /* An entry of the linked list of tasks that use a resource at present. */
 typedef struct MaxMinUser {
-    int task, before, after; // the neighbours in the list; -1: there is none
+    int task, before, after; // the entries (of MaxMin.user) before and after it; -1: none
 } MaxMinUser;
 
 /* The tasks that use a resource at present. */

@@ -37,7 +37,7 @@ typedef struct MemoryPoint {
 } MemoryPoint;
 
 typedef struct ActorMemory {
-    int64_t peak;  // reserved by the program: parameters, states, inputs, its arena and slots
+    int64_t peak;  // bytes that the program reserves: parameters, states, inputs, arena, slots
     int64_t arena; // bytes of the arena and slots among these
     int64_t used;  // the most bytes in use at one time
     int point_count;

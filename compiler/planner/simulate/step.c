@@ -278,7 +278,7 @@ static void wait_as_message(Builder *builder, const ConversionTasks *tasks, int 
     wait_for_events(builder, tasks->state, actor, waits);
 }
 
-/* Makes `task` end an event for an actor. If another task already does, adds one after both. */
+/* Makes `task` end an event for an actor. If a task already ends it, adds a task after both. */
 static void end_together(Table *table, int event, int actor, int task) {
     int *done = done_at(table, event, actor);
     List waits = {0};

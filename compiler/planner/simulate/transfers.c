@@ -310,8 +310,8 @@ static SimulatedTransfer hop_of_all(Arena *arena, const Plan *plan, const int *d
                                .members = members};
 }
 
-/* Lists the devices that copy memory: those in a transfer; all devices if the plan has no steps, or
- * moves only a few bytes (moves_numbers). */
+/* Sets transfers->copiers, if anything is copied, to the devices in a transfer; to all devices if
+ * the plan has no steps or moves only a few bytes (moves_numbers). */
 static void find_movers(Arena *arena, const Plan *plan, const int *device_of, const bool *hopping,
                         SimulatedTransfers *transfers) {
     int *copiers = arena_array(arena, int, plan->device_count);

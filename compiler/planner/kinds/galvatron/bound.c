@@ -62,7 +62,8 @@ static void stage_relax(Relaxed *r, int stage) {
     }
 }
 
-/* Returns the least sum of `cost` over stages of at most `cap` ms; sets `layers` unless NULL. */
+/* Returns the least sum of `cost` over stages of at most `cap` ms; INFINITY: there is none. Sets
+ * `layers`, by stage, unless NULL. */
 static double stages_least(const Relaxed *r, const double *cost, double cap, int *layers) {
     int width = r->q->layers + 1, stages = r->p->stages;
     Arena *scratch = arena_create();

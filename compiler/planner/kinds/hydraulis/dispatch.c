@@ -1,5 +1,5 @@
-/* Assigns sequences to micro-batches (bin packing), and chooses their number by local search.
- * exchanges.c moves them afterwards; strategies.c chooses the strategies. */
+/* Assigns sequences to micro-batches (bin packing), and chooses the numbers of micro-batches by
+ * local search. exchanges.c moves sequences afterwards; strategies.c chooses the strategies. */
 #include "planner/kinds/hydraulis/dispatch.h"
 
 #include <math.h>
@@ -178,7 +178,7 @@ static int best_number(const Scheme *scheme, double per_token, double time, int 
 }
 
 /* Returns the tokens that the pipelines must take if sequences are divisible: the batch's tokens,
- * at most those of the largest micro-batch for each sequence. */
+ * but at most the tokens of the largest micro-batch times the number of sequences. */
 static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
                             const Dispatch *dispatch) {
     int most = 0;
@@ -326,7 +326,7 @@ static void sort_numbers(Dispatch *dispatch) {
         }
 }
 
-/* Changes the numbers of one run, or of two, as long as the step gets shorter. */
+/* Changes the numbers of micro-batches of one run or of two, as long as the step gets shorter. */
 static void descend(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     while (change_one(dispatcher, batch, dispatch) || change_two(dispatcher, batch, dispatch))
         sort_numbers(dispatch);

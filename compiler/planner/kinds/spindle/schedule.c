@@ -145,7 +145,7 @@ Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights) {
     return s;
 }
 
-/* Starts from a checkpoint of the schedule kept: if s->named, the first, with all devices free. */
+/* Starts from a checkpoint of the schedule kept (the first, with all devices free, if s->named). */
 static void schedule_begin(Scheduler *s, int checkpoint) {
     const Spindle *q = s->q;
     const Checkpoint *at = &s->kept.at[checkpoint];

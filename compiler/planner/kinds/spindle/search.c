@@ -19,7 +19,7 @@ typedef struct Search {
     double now_objective, best_ms;
     int centre;         // place of a step's last change that was not picked near another; -1: none
     int *critical;      // (critical_count), pieces that the end of the schedule waits for
-    int critical_count; // found every REORDER steps, so that some may be out of date
+    int critical_count; // pieces found up to REORDER steps ago; some may be critical no more
     bool *is_critical;  // (pieces): scratch of find_critical
     double *start;      // (pieces): scratch of order_by_start, ms by place
 } Search;
