@@ -55,7 +55,7 @@ typedef struct Candidate {
     double need;    // the largest ratio of a device's predicted bytes to its allowed bytes
 } Candidate;
 
-/* Prints strategy `name`, with unused devices below `count`, or before the last used one, as idle. */
+/* Prints strategy `name`. Unused devices below `count`, or before the last used one, are idle. */
 void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *context,
                      int count, const char *name);
 

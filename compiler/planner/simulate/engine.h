@@ -32,7 +32,7 @@ typedef struct EngineTask {
 } EngineTask;
 
 typedef struct EngineResource {
-    double rate;   // the most that all tasks together take, a share times a speed; above 0
+    double rate;   // limit of the sum of share times speed over the tasks; above 0
     int device;    // the device that owns it; -1: no device, and no overlap slows it down
     bool computes; // true: a processor; false: one direction of a port or uplink
 } EngineResource;

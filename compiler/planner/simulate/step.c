@@ -180,7 +180,7 @@ static void convert_inside(Builder *builder, const ScriptItem *item) {
     arena_destroy(scratch);
 }
 
-/* Records the actors' last tasks as makers of contributions to the results' gradient reductions. */
+/* Records the actors' last tasks as contributions to the gradient reductions of op's results. */
 static void note_made(Builder *builder, const Script *script, const Op *op) {
     const List *sums = &builder->made_by[op->index];
     for (int i = 0; sums->count && i < script->actor_count; i++) {
@@ -419,7 +419,7 @@ static void run_whole(Builder *builder, Phase phase, int microbatch, bool last, 
     add_row(builder, script, last, row);
 }
 
-/* Adds, at the start of a step, the tasks that count each micro-batch's elements. */
+/* Adds, at the start of a step, the tasks of each micro-batch's counting phase, if there is one. */
 static void run_counts(Builder *builder) {
     int64_t most = module_microbatches(builder->module);
     if (!whole_script_of(&builder->scripts, PHASE_COUNTING)->items.count) return;

@@ -59,7 +59,7 @@ typedef struct Strategy {
     bool recompute;
     double ms;   // time of a micro-batch in the layer
     double left; // ms of gradient synchronisation that the layer's own backward pass does not hide
-    double mb;   // model states, and the activations of all micro-batches in flight
+    double mb;   // MB of model states and of the activations of all micro-batches in flight
 } Strategy;
 
 /* A stage: `count[0]` layers of strategy[0], then `count[1]` of strategy[1]. */

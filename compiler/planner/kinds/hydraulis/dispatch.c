@@ -86,7 +86,7 @@ static bool open_bins(Dispatcher *dispatcher, const Dispatch *dispatch) {
     return true;
 }
 
-/* Returns the lightest bin of a class with room for a sequence; -1: no bin has room. */
+/* Returns the index in a class of its lightest bin with room for a sequence; -1: none has room. */
 static int lightest(const Dispatcher *dispatcher, Class *class, int length) {
     const Bin *bins = dispatcher->bins + class->first;
     int most = dispatcher->schemes->at[class->scheme].tokens, best = -1, room = 0;

@@ -18,7 +18,7 @@ typedef struct Search {
     const Malleus *malleus;
     Random random;
     State state, next, best;
-    double penalty; // energy of a state with a pipeline that cannot hold the layers: above any time
+    double penalty; // least energy of a state in which layers do not fit (weigh): above any time
     bool *changed;  // by owner (pipelines, then idle): whether the move changed its groups
 } Search;
 
