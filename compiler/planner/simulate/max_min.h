@@ -30,7 +30,7 @@ typedef struct MaxMin {
                              // device[of_device[d + 1]]
     int *disturbed, disturbed_count;
     int *tasks, *resources;               // scratch: the tasks and resources of one connected set
-    int *seen_task, *seen_resource, turn; // scratch: last search that met each; this search's number
+    int *seen_task, *seen_resource, turn; // scratch: last search that met each; this search
     double *left, *weight; // scratch by resource: rate left; sum of shares whose speeds grow
 } MaxMin;
 
@@ -44,6 +44,6 @@ void max_min_leave(MaxMin *fair, int task);
 void max_min_disturb(MaxMin *fair, int resource);
 void max_min_disturb_device(MaxMin *fair, int device);
 
-/* Recomputes the speeds that depend on changes since the last call; calls set_speed for new ones. */
+/* Recomputes speeds that depend on changes since the last call; calls set_speed for new ones. */
 void max_min_settle(MaxMin *fair, double (*rate_of)(void *state, int resource),
                     void (*set_speed)(void *state, int task, double speed), void *state);

@@ -73,7 +73,7 @@ static int slowest(const SequenceExchanges *moves) {
     return most;
 }
 
-/* Returns whether the times of both pipelines are now below the larger old one; then sets `times`. */
+/* Returns whether both pipelines' new times are below the larger old time; if so, sets `times`. */
 static bool is_faster(SequenceExchanges *moves, int a, int b) {
     double most = fmax(moves->times[a], moves->times[b]) * (1 - 1e-9), own = time_of(moves, a),
            other = time_of(moves, b);

@@ -18,7 +18,7 @@ typedef struct Search {
     const Malleus *malleus;
     Random random;
     State state, next, best;
-    double penalty; // least energy of a state in which layers do not fit (weigh): above any time
+    double penalty; // unit of the energy when layers do not fit (weigh): above any step's time
     bool *changed;  // by owner (pipelines, then idle): whether the move changed its groups
 } Search;
 
