@@ -59,8 +59,8 @@ static inline const ScheduleRow *wait_row(const Waits *waits, int row) {
 /* Returns the edge of event `transfer`; writes to *backward whether the transfer goes backward. */
 int wait_edge(const Waits *waits, int transfer, bool *backward);
 
-/* Calls `ends` for each event, in an order in which the events that an event waits for (`waited`)
- * come before it. Stops at a deadlock and returns its rows; NULL: there is no deadlock. */
+/* Calls `ends` for each event after all events for which it waits, which `waited` lists. Stops at a
+ * deadlock and returns the rows in it; NULL: there is no deadlock. */
 const ScheduleCycle *
 waits_visit(Arena *arena, const Waits *waits,
             void ends(void *state, int event, const WaitFor *waited, int count), void *state);

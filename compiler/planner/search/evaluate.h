@@ -58,8 +58,8 @@ typedef struct Verdict {
     int fullest;      // the device with the least memory left when a session runs all programs
     int64_t together; // bytes of device `fullest` with all programs
     int busiest;      // the device that computes longest
-    double computing, exposed, idle;    // fractions of the step on `busiest` (ActorTime)
-    double others_exposed, others_idle; // the largest fractions of any device
+    double computing, exposed, idle;    // fractions of the step of device `busiest` (ActorTime)
+    double others_exposed, others_idle; // the largest such fractions of any device
     char unknown[240]; // message about the rate that the cluster file lacks; "": none
 } Verdict;
 

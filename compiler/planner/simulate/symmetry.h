@@ -55,7 +55,7 @@ typedef struct Symmetry {
     int device_span, *actor_of; // by device number: its actor; -1: the program does not use it
     int *stands;                // by run: the run that is simulated in its place
     int ports;                  // number of ports of an actor
-    int uplink_count;           // number of uplink directions that stand for all
+    int uplink_count;           // number of simulated uplink directions, which stand for all
     int *uplink_of;             // by direction (cluster/uplinks.h): the one that stands for it
     struct TransferTable *table;
 } Symmetry;
