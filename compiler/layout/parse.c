@@ -262,7 +262,7 @@ static void check_devices_once(Parser *parser, const Layout *layout) {
         }
 }
 
-/* Removes a top over a single subgroup, which has no meaning. */
+/* Removes the top of a layout with a single subgroup, where a top has no meaning. */
 static void drop_lonely_top(Layout *layout) {
     if (layout->group_count != 1) return;
     layout->top = TOP_NONE;

@@ -106,7 +106,7 @@ int wait_edge(const Waits *waits, int transfer, bool *backward) {
     return *backward ? edge - waits->graph->edge_count : edge;
 }
 
-/* The waits of an event while they are listed. */
+/* The list of an event's waits, while it is filled. */
 typedef struct WaitList {
     const Waits *waits;
     WaitFor *to;

@@ -52,8 +52,8 @@ const char *probe_text(Arena *arena, const EvaluationContext *context, const Spl
     return text_bytes(&text);
 }
 
-/* Chooses the degrees of tensor parallelism to probe: powers of two, and the highest. The highest
- * is the number of devices of a host, or of the group when `wide` or when hosts have one device. */
+/* Chooses the degrees of tensor parallelism to probe: powers of two, and as the highest the devices
+ * of a host; if `wide` (or hosts have one device), of the group, up to WIDEST (LONE_HOSTS). */
 static void choose_tensors(const DeviceGroup *group, const SplitList *splits, bool wide,
                            Grid *grid) {
     enum { LONE_HOSTS = 8, WIDEST = 64 };
