@@ -2,7 +2,7 @@
  * storage, and the same contribution. */
 #include "layout/view.h"
 
-/* Returns how many elements two boxes share; writes their intersection's corner and extents. */
+/* Returns how many elements two boxes share; writes the corner and extents of what they share. */
 static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corner,
                          int64_t *extents) {
     int64_t volume = 1;
@@ -23,7 +23,7 @@ typedef struct BoxSearch {
     int next;
 } BoxSearch;
 
-/* Returns whether the second of two holdings stores all elements of a box as the first does. */
+/* Returns whether `second` has all elements of a box of `first`, in the same order of storage. */
 static bool has_box(const CommonView *view, const Holding *first, const Range *box,
                     BoxSearch *second) {
     const BoxList *boxes = &second->boxes;
@@ -50,7 +50,7 @@ static bool same_elements(Arena *arena, const CommonView *view, const Holding *a
     return true;
 }
 
-/* Returns whether a holding has the devices, replica, contribution of others->list.at[number]. */
+/* Returns whether others->list.at[number] has a holding's devices, replica and contribution. */
 static bool same_devices(const Holding *holding, const Holdings *others, int number) {
     const Holding *other = &others->list.at[number];
     if (holding->devices.count != other->devices.count || holding->replica != other->replica ||

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-/* Returns, by index of `devices`, the least device of the replica (`partial`: and contribution). */
+/* Returns, by index of `devices`, the smallest device with the same replica; with `partial`, the
+ * smallest one with the same replica and contribution. */
 static const int *smallest_devices(Arena *arena, const Region *regions, const int *devices,
                                    int count, bool partial) {
     int *smallest = arena_array(arena, int, count), **names = arena_array(arena, int *, count);
@@ -21,7 +22,7 @@ static const int *smallest_devices(Arena *arena, const Region *regions, const in
     return smallest;
 }
 
-/* Writes a key that is equal for devices of the same holding. Returns the key's size in bytes. */
+/* Writes to `key` what is equal for devices of the same holding. Returns the size in bytes. */
 static size_t holding_key(const Holding *holding, int64_t *key) {
     size_t n = 0;
     key[n++] = holding->replica;

@@ -9,8 +9,8 @@
 
 /* A holding: devices with the same region, replica and contribution. */
 typedef struct Holding {
-    int replica, partial; // smallest device of the replica, and smallest device that has the
-                          // replica's contribution; both 0 if no reduction is pending
+    int replica, partial; // replica: its smallest device; partial: the smallest device of the
+                          // replica with this contribution; both 0 if no reduction is pending
     Array(int) devices;   // devices, in the layout's order
     const Layout *layout;
     const Region *region;

@@ -81,9 +81,9 @@ typedef struct Box {
     Range dim[LAYOUT_MAX_RANK];
 } Box;
 
-/* A box's storage: the offset of its first element, and extents of the tensor around the box. */
+/* A box's storage: a row-major tensor with these extents, of which the box may be only a part. */
 typedef struct Placing {
-    int64_t at; // in elements
+    int64_t at; // offset of the box's first element in the device's storage, in elements
     int64_t extent[LAYOUT_MAX_RANK];
 } Placing;
 

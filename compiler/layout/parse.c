@@ -262,7 +262,7 @@ static void check_devices_once(Parser *parser, const Layout *layout) {
         }
 }
 
-/* Removes a top over a single subgroup, which has no meaning. */
+/* Removes the top of a layout with a single subgroup, where a top has no meaning. */
 static void drop_lonely_top(Layout *layout) {
     if (layout->group_count != 1) return;
     layout->top = TOP_NONE;
@@ -271,7 +271,7 @@ static void drop_lonely_top(Layout *layout) {
     layout->top_weights = NULL;
 }
 
-/* Reads the layout up to `close` (NULL: to the end); columns count from `begin`. */
+/* Reads a layout up to `close` (NULL: the end); columns count from `begin`. NULL after an error. */
 static Layout *parse(Tokens *tokens, const char *close, const char *begin) {
     Parser parser = {.tokens = *tokens, .arena = tokens->arena, .close = close, .begin = begin};
     parser.tokens.found = false;
@@ -354,7 +354,7 @@ typedef struct Denominators {
 } Denominators;
 
 /* Sets found->group to the product of the denominators of a subgroup's states that cut `dim`, and
- * updates `most` and `second`. Returns false if it is too large; `diag` NULL: reports no error. */
+ * updates `most`, `second`. Returns false if the product is too large; reports it if `diag`. */
 static bool check_group_weights(Diag *diag, Position at, const Group *group, int dim,
                                 Denominators *found) {
     found->group = 1;
@@ -381,8 +381,8 @@ static bool check_group_weights(Diag *diag, Position at, const Group *group, int
     return true;
 }
 
-/* Returns whether all cuts of a dimension are exact. Under a top split, subgroups cut its parts; an
- * inner split cuts ranges between two subgroups' cuts. `diag` NULL: reports no error. */
+/* Returns whether all cuts of a dimension are exact. Subgroups cut the parts of a top split; an
+ * inner split cuts the ranges between all subgroups' cuts. `diag` NULL: reports no error. */
 static bool check_weights(Diag *diag, Position at, const Layout *layout, int dim) {
     Denominators found = {1, 1, 1};
     for (int g = 0; g < layout->group_count; g++)
@@ -407,7 +407,7 @@ bool layout_fits(const Layout *layout, Shape shape) {
     return true;
 }
 
-/* Sets *kind (at first STATE_DUP) to `found`; false after an error: two kinds of reduction. */
+/* Sets *kind, at first STATE_DUP, to `found`. Returns false after an error: *kind was another. */
 static bool check_reduction(Diag *diag, Position at, StateKind found, StateKind *kind) {
     if (*kind != STATE_DUP && *kind != found) {
         diag_error(diag, at, "a layout has one kind of reduction, either 'sum' or 'max'");

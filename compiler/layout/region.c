@@ -17,8 +17,8 @@ typedef struct Maker {
     const int *like;           // by group: the first group with the same states
     const int *contributions;  // by group: number of contributions of the groups before it, under a
                                // top with a pending reduction; else 0
-    Intervals ***parts; // by group g with like[g] = g, dimension and piece: cache of group_piece;
-                        // `at` NULL: not computed yet
+    Intervals ***parts; // cache of group_piece, by group (only those with like[g] = g), dimension
+                        // and piece; `at` NULL: not computed yet
     // by group, dimension and piece: cache of device_ranges; `at` NULL: not computed yet
     Ranges ***ranges;
     int edge_count;        // number of `edges`
@@ -243,7 +243,7 @@ static void add_range(Arena *arena, Ranges *ranges, Interval part, int64_t n) {
     if (range.lo < range.hi) array_push(arena, ranges, range);
 }
 
-/* Returns the index of the first edge at or behind a place. */
+/* Returns the index of the first edge that is not before `place`; the last edge if all are. */
 static int find_edge(const Maker *maker, Fraction place) {
     int low = 0, high = maker->edge_count - 1;
     while (low < high) {
@@ -254,7 +254,7 @@ static int find_edge(const Maker *maker, Fraction place) {
     return low;
 }
 
-/* Appends the range of `part` of each finest slice (between two edges) in the interval `own`. */
+/* Appends, for each finest slice (between two edges) in `own`, the range of its fraction `part`. */
 static void add_slices(const Maker *maker, Ranges *ranges, Interval own, Interval part, int64_t n) {
     int last = find_edge(maker, own.hi);
     for (int e = find_edge(maker, own.lo); e < last; e++) {
@@ -319,7 +319,7 @@ static int64_t ranges_length(const Ranges *ranges, int count) {
     return length;
 }
 
-/* Makes the boxes of a region: all combinations of the dimensions' ranges, in row-major order. */
+/* Sets the boxes and volume of a region: all combinations of its dimensions' ranges, row-major. */
 static void combine_ranges(const Maker *maker, Region *region, const Ranges *ranges) {
     region->box_count = 1;
     for (int d = 0; d < region->rank; d++) region->box_count *= ranges[d].count;

@@ -2,7 +2,7 @@
 #include "layout/layout.h"
 #include "support/arena.h"
 
-/* Converts a position in spread_group's result to the position in the original group. */
+/* Converts a device's index in spread_group's result to its index in `group`. */
 static int position_before(const Group *group, int index) {
     int coordinate[group->state_count + 1], position = 0;
     for (int pass = 0; pass < 2; pass++)

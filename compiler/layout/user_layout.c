@@ -1,5 +1,4 @@
-/* Parses and prints layouts over mesh axes, as pragmas `shard` and `reshard` have them (sharding
- * constraints). */
+/* Parses and prints layouts over mesh axes: pragmas `shard`, `reshard` (sharding constraints). */
 #include "layout/user_layout.h"
 #include "support/array.h"
 #include "syntax/tokens.h"
@@ -53,7 +52,7 @@ static bool parse_axes(Tokens *tokens, const UserLayout *before, UserLayoutState
     return true;
 }
 
-/* Returns whether `state` is a reduction of another kind than one in the layout. */
+/* Returns whether `state` is a reduction of another kind than a state of `before`. */
 static bool mixes_reductions(const UserLayout *before, const UserLayoutState *state) {
     for (int s = 0; s < before->state_count; s++)
         if (state->kind >= STATE_SUM && before->states[s].kind >= STATE_SUM &&
@@ -62,7 +61,7 @@ static bool mixes_reductions(const UserLayout *before, const UserLayoutState *st
     return false;
 }
 
-/* Reads a state's target (dup, sum, max, or a dimension's name or number) and `:`; else false. */
+/* Reads dup, sum, max or a dimension's name or number, and `:`. Returns false after an error. */
 static bool parse_target(Tokens *tokens, UserLayoutState *state) {
     char *end;
     const char *word = tokens->token->text;
@@ -97,7 +96,7 @@ static bool parse_state(Tokens *tokens, States *states) {
     return true;
 }
 
-/* Reads { state, state, ... } up to `close`, or to the end if `close` is NULL. */
+/* Reads { state, ... } up to `close` (NULL: to the end). Returns false after an error. */
 static bool parse_states(Tokens *tokens, const char *close, UserLayout *written) {
     States states = {0};
     tokens_next(tokens);

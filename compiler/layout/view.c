@@ -1,3 +1,4 @@
+/* Computes the common view of two layouts, and boxes, offsets and strides in this view. */
 #include "layout/view.h"
 
 #include "support/array.h"
@@ -162,7 +163,7 @@ static void add_list(DimProduct *product, BoxList list, int width) {
     product->width[product->count++] = width;
 }
 
-/* Adds a box's ranges in a dimension where the common view refines the layout's factors. */
+/* Adds to `product` the boxes of a layout's `range` in dimension `dim`, which must not be flat. */
 static void add_nested(DimProduct *product, const CommonView *view, Shape own, const Range *range,
                        int dim) {
     static const Range one = {0, 1};

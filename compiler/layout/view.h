@@ -34,7 +34,7 @@ CommonView view_common(Shape shape, const Layout *a, const Layout *b);
 BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding);
 
 /* Returns the offset (in elements) of an element, given by common-view coordinates, in the storage
- * of a holding's devices. Writes each factor's stride within the box around the element. */
+ * of a holding's devices. Writes the storage stride (in elements) of each common-view factor. */
 int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner,
                      int64_t *strides);
 

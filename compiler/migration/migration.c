@@ -24,7 +24,7 @@ static void step(Walk *walk, int dim) {
 
 static bool ended(const Walk *walk) { return walk->at == walk->shape.rank; }
 
-/* Puts extents of 1, which fit any dimension, into dimension `dim` of the shared shape. */
+/* Steps over extents of 1, which fit any dimension, into dimension `dim` of the shared shape. */
 static void take_ones(Walk *walk, int dim) {
     while (!ended(walk) && walk->shape.extent[walk->at] == 1) step(walk, dim);
 }
@@ -67,7 +67,7 @@ static const Layout *layout_coarse(Arena *arena, const Layout *layout, Shape fin
     return coarse;
 }
 
-/* ---- tensors ---- */
+/* ---- tensors that move ---- */
 
 /* A parameter or state under the two strategies. */
 typedef struct Moving {
@@ -167,7 +167,7 @@ static void add_parameter(TensorMove *move, int to) {
                                   new->states[s]});
 }
 
-/* ---- plans ---- */
+/* ---- one plan for equal batches ---- */
 
 /* Returns the plan of a batch with these conversions, made once for each `key`. */
 static const MigrationPlan *plan_for(TensorMove *move, const Conversion *conversions,
@@ -184,7 +184,7 @@ static const MigrationPlan *plan_for(TensorMove *move, const Conversion *convers
     return made;
 }
 
-/* ---- batches ---- */
+/* ---- filling batches ---- */
 
 /* Returns the most bytes by which a device would exceed its storage before the migration, if the
  * current batch took one more tensor of a kind. */
@@ -282,7 +282,7 @@ const Migrations *migrations_plan(Arena *arena, const Unit *unit) {
     return move.all;
 }
 
-/* ---- report ---- */
+/* ---- the report (-Rswitch) ---- */
 
 /* Traffic of all batches of a migration. */
 typedef struct Sum {

@@ -48,5 +48,5 @@ typedef struct Migrations {
 /* Returns each program's migrations between the unit's strategies, after pass propagate_layouts. */
 const Migrations *migrations_plan(Arena *arena, const Unit *unit);
 
-/* Reports each migration's bytes, messages, rounds, most bytes of a sender, seconds (-Rswitch). */
+/* Prints each migration's bytes, messages, batches, rounds, seconds, most bytes sent (-Rswitch). */
 void migrations_report(const Migrations *migrations, const Unit *unit);

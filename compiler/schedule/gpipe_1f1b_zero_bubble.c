@@ -84,8 +84,8 @@ static void begin_stage(const Maker *maker, int number) {
 
 /* ---- rows that can run ---- */
 
-/* Returns whether the neighbours of a row's visit, at `end` (0 or 1) of the edges `side`, have
- * finished the row's phase for its micro-batch. */
+/* Returns whether the visits at `end` (0: source, 1: target) of the edges that `side` lists for the
+ * row's visit have finished the row's phase for the row's micro-batch. */
 static bool ends_done(const Maker *maker, const ScheduleRow *row, const GraphSide *side, int end) {
     for (int k = side->first[row->visit]; k < side->first[row->visit + 1]; k++)
         if (*done_of(maker, row->phase, maker->graph->edge[side->list[k]][end]) <= row->microbatch)
@@ -158,8 +158,8 @@ static bool last_ready(const Maker *maker, const StageState *stage, SchedulePhas
     return false;
 }
 
-/* Chooses a row that can run, forward only within the limits unless `force`; false: none. Prefers
- * backward, forward, weight gradients in zero_bubble, else weight gradients, backward, forward. */
+/* Chooses a row that can run; forward only within the limits, unless `force`. False: none can.
+ * Tries backward, forward, weight gradients; unless zero_bubble, weight gradients first. */
 static bool choose_eagerly(const Maker *maker, const StageState *stage, bool force,
                            ScheduleRow *row) {
     bool lazy = maker->kind == SCHEDULE_ZERO_BUBBLE, trains = maker->graph->trains;
@@ -228,7 +228,7 @@ static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph
     return maker;
 }
 
-/* ---- slots ---- */
+/* ---- giving slots to rows ---- */
 
 /* The free slots of a stage, a ring in which the slot that has been free longest comes first. */
 typedef struct FreeSlots {

@@ -24,7 +24,7 @@ enum { SCHEDULE_PHASES = SCHEDULE_WGRAD + 1 };
 
 typedef struct ScheduleRow {
     SchedulePhase phase;
-    // number of the visit in the graph; all phases of a visit and micro-batch have the same slot
+    // visit: its number in the graph; slot: the same for all phases of the visit and micro-batch
     int visit, microbatch, slot;
 } ScheduleRow;
 
@@ -88,18 +88,18 @@ typedef struct ScheduleCycle {
 const ScheduleCycle *schedule_cycle(Arena *arena, const StageGraph *graph,
                                     const Schedule *schedule);
 
-/* Reports missing and double rows, slots with two users at a time, and deadlocks with their cycle.
- * Errors are at the row in the schedule's text, or at `at` if schedule_create made the schedule.
- * Returns whether the table may run. */
+/* Reports a wrong number of stages, wrong, missing and double rows, slots with two users at a time,
+ * and a deadlock with its cycle. Errors are at the row in the schedule's text, or at `at` if
+ * schedule_create made the schedule. Returns whether there is no error. */
 bool schedule_check(Diag *diag, Position at, const StageGraph *graph, const Schedule *schedule,
                     int64_t microbatches);
 
 /* Prints a schedule as text that schedule_parse reads: for each stage, its rows as a phase, a visit
- * and `:MICROBATCH`. Forward rows also have `/SLOT`, the slot of all phases of the pair.
+ * and `:MICROBATCH`. Forward rows also have `/SLOT`, for all phases. Lines begin with `indent`.
  *
  *     stage 0 slots 2: F0:0/0 F0:1/1 B0:0 W0:0 ...
  */
 void schedule_print(Text *out, const Schedule *schedule, const char *indent);
 
-/* Reads the stages of a schedule's text; NULL after an error. schedule_check checks the table. */
+/* Reads a schedule's stages. Returns NULL after a syntax error; schedule_check checks the table. */
 const Schedule *schedule_parse(Tokens *tokens);

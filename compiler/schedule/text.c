@@ -58,7 +58,7 @@ static bool come_to(Tokens *tokens, bool (*is)(const Token *)) {
     return true;
 }
 
-/* Sets each row's slot to that of its visit's and micro-batch's forward row. False: an error. */
+/* Gives rows the slot of the forward row of their visit and micro-batch; false: one is missing. */
 static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places) {
     for (int i = 0; i < rows->count; i++) {
         ScheduleRow *row = &rows->at[i];
@@ -77,7 +77,7 @@ static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places) {
     return true;
 }
 
-/* Reads a row: F0:3/1, B0:3, W0:3. */
+/* Appends a row (F0:3/1, B0:3, W0:3) and its position in the text. Returns false after an error. */
 static bool parse_row(Tokens *tokens, RowList *rows, PlaceList *places) {
     Position at = tokens->token->at;
     ScheduleRow row = {.phase = (SchedulePhase)(strchr(letters, *tokens->token->text) - letters),
@@ -95,7 +95,8 @@ static bool parse_row(Tokens *tokens, RowList *rows, PlaceList *places) {
     return true;
 }
 
-/* Reads a stage, "0 slots 2: rows", after the word `stage`. */
+/* Reads a stage's number, which must be `expected`, its slots and its rows, after the word `stage`:
+ * "0 slots 2: F0:0/0 ...". Returns false after an error. */
 static bool parse_stage(Tokens *tokens, int expected, int *slot_count, RowList *rows,
                         PlaceList *places) {
     int stage;

@@ -6,7 +6,7 @@
 /* Seconds of phases and transfers. */
 typedef struct TimelineCosts {
     const double *part;        // entry phase * visit_count + visit: seconds of the phase
-    const double *transfer[2]; // by edge, forward and backward; NULL: transfers take no time
+    const double *transfer[2]; // [0] forward, [1] backward: seconds by edge; NULL: no time
 } TimelineCosts;
 
 typedef struct Span {

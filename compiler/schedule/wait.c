@@ -13,7 +13,7 @@ static GraphSide side_of(Arena *arena, const StageGraph *graph, int end) {
     return side;
 }
 
-/* Sorts visits topologically and computes links->before; a cycle is a bug. */
+/* Sets links->order and links->before. A cycle of visits is a bug: aborts. */
 static void sort_visits(Arena *arena, const StageGraph *graph, GraphLinks *links) {
     int *missing = arena_array(arena, int, graph->visit_count + 1), sorted = 0;
     for (int v = 0; v < graph->visit_count; v++)
@@ -46,14 +46,14 @@ GraphLinks graph_links(Arena *arena, const StageGraph *graph) {
     return links;
 }
 
-/* ---- the events ---- */
+/* ---- numbers of events ---- */
 
 static int *row_at(const Waits *waits, SchedulePhase part, int visit, int microbatch) {
     return &waits->row_of[(part * waits->graph->visit_count + visit) * waits->microbatches +
                           microbatch];
 }
 
-/* Numbers the rows, stage by stage. */
+/* Numbers the rows, stage by stage: sets first_row, stage_of and row_of. */
 static void number_rows(Waits *waits) {
     int count = 0;
     for (int s = 0; s < waits->schedule->stage_count; s++) {
@@ -106,7 +106,7 @@ int wait_edge(const Waits *waits, int transfer, bool *backward) {
     return *backward ? edge - waits->graph->edge_count : edge;
 }
 
-/* The waits of an event while they are listed. */
+/* The list of an event's waits, while it is filled. */
 typedef struct WaitList {
     const Waits *waits;
     WaitFor *to;

@@ -14,7 +14,7 @@
 
 #include "schedule/schedule.h"
 
-/* ---- distances in the graph of visits ---- */
+/* ---- edges, order and distances of visits ---- */
 
 /* The edges into each visit v, or out of it: list[first[v]] to list[first[v + 1] - 1]. */
 typedef struct GraphSide {
@@ -37,9 +37,9 @@ typedef struct Waits {
     int microbatches;
     int row_count, event_count; // events: rows stage by stage, then forward transfers by edge and
                                 // micro-batch, then backward transfers
-    int *first_row;             // by stage: its first row
+    int *first_row;             // by stage: the number of its first row
     int *stage_of;              // by row: its stage
-    int *row_of;                // by phase, visit and micro-batch: the row
+    int *row_of;                // by phase, visit and micro-batch, in this order: the row's number
     int *slot_before;           // by row: the last row before it with the same slot; -1: none
 } Waits;
 
@@ -56,11 +56,11 @@ static inline const ScheduleRow *wait_row(const Waits *waits, int row) {
     return &waits->schedule->rows[stage][row - waits->first_row[stage]];
 }
 
-/* Returns the edge of a transfer (an event), and writes to *backward whether it goes backward. */
+/* Returns the edge of event `transfer`; writes to *backward whether the transfer goes backward. */
 int wait_edge(const Waits *waits, int transfer, bool *backward);
 
-/* Calls `ends` for each event, with the events that it waits for, which have ended before. Returns
- * the rows of a deadlock, or NULL when there is none. */
+/* Calls `ends` for each event after all events for which it waits, which `waited` lists. Stops at a
+ * deadlock and returns the rows in it; NULL: there is no deadlock. */
 const ScheduleCycle *
 waits_visit(Arena *arena, const Waits *waits,
             void ends(void *state, int event, const WaitFor *waited, int count), void *state);

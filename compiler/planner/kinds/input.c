@@ -16,7 +16,7 @@ struct Input {
     const char *error; // the first error; NULL: none
 };
 
-/* ---- files ---- */
+/* ---- reading files ---- */
 
 /* Reads a file ("-": standard input) as JSON; NULL after an error, with *why or *problem set. */
 static json_t *load(Arena *arena, const char *file, const char **why, json_error_t *problem) {
@@ -58,7 +58,7 @@ void input_close(Field any) { json_decref(any.input->root); }
 
 const char *input_error(Field any) { return any.input->error; }
 
-/* ---- errors ---- */
+/* ---- reporting errors ---- */
 
 void field_refuse(Field field, const char *format, ...) {
     Input *input = field.input;
@@ -149,7 +149,7 @@ Field field_at(Field list, int index) {
                    arena_format(list.input->arena, "%s[%d]", list.path, index)};
 }
 
-/* ---- values ---- */
+/* ---- numbers and strings ---- */
 
 /* Limits of numbers: no measured quantity is beyond them; their products stay finite. */
 static const double LARGEST = 1e30, SMALLEST = 1e-30;

@@ -21,7 +21,7 @@ typedef struct Field {
     const char *path; // "" is the whole input
 } Field;
 
-/* Reads a file ("-": standard input) and returns a field, which lives until input_close. */
+/* Reads a file ("-": standard input) and returns the whole input, which lives until input_close. */
 Field input_open(Arena *arena, const char *file);
 void input_close(Field any);
 

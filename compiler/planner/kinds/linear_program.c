@@ -9,7 +9,7 @@
 struct Program {
     Arena *arena;
     glp_prob *glpk;
-    Array(int) rows, columns; // of each entry, numbered from 1 as GLPK does
+    Array(int) rows, columns; // by entry: its row and column, from 1 as in GLPK
     Array(double) values;
     bool loaded;     // the entries have been handed to GLPK
     bool integers;   // the last solution is that of program_integers
@@ -33,7 +33,7 @@ void program_destroy(Program *program) {
     arena_destroy(program->arena);
 }
 
-/* Returns GLPK's constant for which of the two bounds are finite. */
+/* Returns GLPK's constant that says which of both bounds are finite, and whether they are equal. */
 static int bounds_kind(double low, double high) {
     if (isinf(low)) return isinf(high) ? GLP_FR : GLP_UP;
     return isinf(high) ? GLP_LO : low == high ? GLP_FX : GLP_DB;
@@ -69,7 +69,7 @@ static bool run_simplex(Program *program, int method) {
     return !glp_simplex(program->glpk, &options);
 }
 
-/* Hands the entries to GLPK, and scales them. */
+/* Hands the entries to GLPK, scales them, and makes a first basis. */
 static void load(Program *program) {
     glp_load_matrix(program->glpk, program->rows.count - 1, program->rows.at, program->columns.at,
                     program->values.at);

@@ -29,7 +29,7 @@ void program_entry(Program *program, int row, int column, double value);
 /* Solves the relaxation to real numbers by the simplex method. False: no optimum was found. */
 bool program_relax(Program *program);
 
-/* Returns whether program_relax has proven that there is no solution (it may just fail). */
+/* Returns whether program_relax has proven that there is no solution, rather than just failed. */
 bool program_is_impossible(const Program *program);
 
 /* Solves with integers by branch and bound, after program_relax, within `seconds` and to a relative

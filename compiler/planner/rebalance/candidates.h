@@ -8,7 +8,7 @@
 void pipeline_relayer(Arena *arena, const LayoutModel *laid, ModelPipeline *pipeline,
                       const double *rates);
 
-/* Distributes the layers of all pipelines (pipeline_relayer), then rows over pipelines; thrice. */
+/* Distributes layers over stages (pipeline_relayer), then rows over pipelines; three times. */
 void layout_model_settle_work(Arena *arena, LayoutModel *laid, const double *rates);
 
 /* Returns the layout `now` with the same groups of devices and redistributed layers and rows. */

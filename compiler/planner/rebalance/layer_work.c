@@ -16,7 +16,7 @@ typedef struct Reader {
     int *layer_of; // by operator: the layer that its work is added to
 } Reader;
 
-/* ---- layers ---- */
+/* ---- layers of operators ---- */
 
 static int find_layer(const Reader *reader, const Layer *layer) {
     for (int l = 0; l < reader->layers.count; l++)
@@ -57,7 +57,7 @@ static void place_ops(Reader *reader) {
     }
 }
 
-/* ---- computing ---- */
+/* ---- work of layers ---- */
 
 static bool computes(Module *module, const Role *role, const Op *op) {
     return op->section != SECTION_UPDATE && !op->convert.plan && op->def->rule->kind != RULE_VIEW &&
@@ -111,7 +111,7 @@ static void weigh(Reader *reader) {
         work->work[l] = sum > 0 ? work->work[l] / sum : 1.0 / work->count;
 }
 
-/* ---- parameters ---- */
+/* ---- bytes of layers ---- */
 
 /* Returns the layer of a value's first reader; looks through slices and conversions. */
 static int layer_reading(const Reader *reader, const Value *value) {

@@ -11,7 +11,7 @@ typedef struct ModelWork {
     double *bytes;       // by layer: bytes of parameters and of their optimizer states
     int64_t batch, unit; // rows of the batch (0: none); least number of rows that may be split off
     const char *batch_name; // name of the batch's dimension; NULL: it has none
-    int dim_count;          // the named dimensions, and the least extent of each
+    int dim_count;          // number of named dimensions; their names; the least extent of each
     const char **dims;
     int64_t *extents;
     int device_count;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- from a strategy ---- */
+/* ---- making a layout model from a strategy ---- */
 
 static bool in_range(const LayerRange *range, const Layer *layer) {
     if (!layer || (range->tower != layer->tower &&
@@ -125,7 +125,7 @@ LayoutModel *layout_model_copy(Arena *arena, const LayoutModel *laid) {
     return copy;
 }
 
-/* ---- to a strategy ---- */
+/* ---- making a strategy from a layout model ---- */
 
 /* Appends a layer to a stage's list: extends the last range where the layer continues it. */
 static void add_layer(Arena *arena, Stage *stage, const Layer *layer) {
@@ -187,7 +187,7 @@ Strategy *layout_model_strategy(Arena *arena, const LayoutModel *laid, const cha
     return strategy;
 }
 
-/* ---- shares ---- */
+/* ---- a device's shares of work and parameters ---- */
 
 static double weight_of(const MeshAxis *axis, int first, int end) {
     double sum = 0;
@@ -203,7 +203,7 @@ static double part_of(const MeshAxis *axis, int c, int64_t rows) {
     return (floor((double)rows * high + 1e-9) - floor((double)rows * low + 1e-9)) / (double)rows;
 }
 
-/* Returns the coordinate of a device along an axis. */
+/* Returns the coordinate of device `index` of a stage along axis number `axis`. */
 static int coordinate(const ModelStage *stage, int index, int axis) {
     for (int a = stage->mesh.count - 1; a > axis; a--) index /= stage->mesh.at[a].count;
     return index % stage->mesh.at[axis].count;
@@ -242,7 +242,7 @@ static void layout_model_slice(const LayoutModel *laid, const ModelStage *stage,
     }
 }
 
-/* ---- times ---- */
+/* ---- times of pipelines and steps ---- */
 
 static double layers_work(const LayoutModel *laid, const ModelStage *stage) {
     double sum = 0;
@@ -297,7 +297,7 @@ double *layout_model_work(Arena *arena, const LayoutModel *laid) {
 
 /* ---- bytes that a switch moves ---- */
 
-/* Returns the stage of a device, and sets *index to its index in it; NULL: the device is idle. */
+/* Returns a device's stage, sets *index to the device's index in the stage; NULL: it is idle. */
 static const ModelStage *stage_of(const LayoutModel *laid, int device, int *index) {
     for (int p = 0; p < laid->pipeline_count; p++)
         for (int s = 0; s < laid->pipelines[p].stage_count; s++)

@@ -15,13 +15,13 @@
 typedef struct ModelStage {
     int count, *devices;
     Array(MeshAxis) mesh;
-    const char *recompute;    // as in struct Stage
+    const char *recompute;    // what the stage recomputes, as Stage.recompute
     int layer_count, *layers; // indices of the model's layers, ascending
 } ModelStage;
 
 typedef struct ModelPipeline {
     int64_t microbatches, rows; // rows are those of one micro-batch
-    double length;              // the fraction of its rows' length that it reads (padding lengths)
+    double length;              // the fraction of rows that the pipeline reads (padding lengths)
     ShapeValues lengths;
     int stage_count;
     ModelStage *stages;

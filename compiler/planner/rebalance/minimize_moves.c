@@ -13,7 +13,7 @@ typedef struct Settling {
     long left; // swaps still to be tried: fewer with many devices, since each takes longer
 } Settling;
 
-/* Returns whether the layout moves fewer bytes after a swap and is not slower; then records it. */
+/* Returns whether fewer bytes move after a swap and the step is not longer; then records both. */
 static bool better(Settling *settling) {
     settling->left--;
     double moves = layout_model_moves(settling->now, settling->laid),
@@ -70,8 +70,7 @@ static bool swap_places(Settling *settling, int **places, int count) {
     return changed;
 }
 
-/* Swaps two neighbouring stages of a pipeline and redistributes the layers. Returns whether the
- * swap is kept. */
+/* Swaps two adjacent stages and redistributes the layers. Returns whether the swap is kept. */
 static bool swap_stages(Settling *settling, ModelPipeline *pipeline, int s) {
     LayoutModel *before = layout_model_copy(settling->arena, settling->laid);
     ModelStage stage = pipeline->stages[s];

@@ -21,7 +21,7 @@
 
 typedef struct BalanceRequest {
     int rate_count;
-    const double *rates; // by device: its slowness
+    const double *rates; // by device: its time over that of a healthy device of its class
     const char *now;     // name of the strategy in force
     const char *base;    // name of the strategy for healthy devices
     const char *name;    // name of a new strategy
@@ -32,7 +32,7 @@ typedef struct BalanceRequest {
 
 typedef struct BalanceAnswer {
     const Strategy *strategy;
-    bool made;        // the strategy is new
+    bool made;        // the strategy is new; false: one of the existing strategies
     double now, then; // times of a step under the strategy in force and the new one, in one unit
     double bytes, seconds; // upper bounds of what the switch moves and takes
     int device_count;

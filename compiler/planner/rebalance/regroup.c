@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* The input of malleus, and the strategy that it is made from. */
+/* The input of malleus, and the layout model from which the input is made. */
 typedef struct Regrouping {
     Arena *arena;
     const LayoutModel *now;
@@ -126,8 +126,8 @@ static json_t *memory_json(int stages) {
                      "bound", 1e12, "gap", 0.0);
 }
 
-/* Returns the most stages that a new pipeline may have: 1 if the pipelines of layout `now` have 1;
- * else one more than now, but at most one for each layer. */
+/* Returns the most stages that a new pipeline may have: 1 if all pipelines of `now` have 1; else
+ * one more than the longest pipeline of `now`, but at most one for each layer. */
 static int most_stages(const Regrouping *r) {
     int layers = r->now->work->count;
     return r->stages == 1 ? 1 : r->stages + 1 < layers ? r->stages + 1 : layers;
@@ -140,7 +140,7 @@ static json_t *input_json(const Regrouping *r) {
                      memory_json(most_stages(r)));
 }
 
-/* Returns the budget: steps that take 1/40 s a device. The clock ends the search 60 s later. */
+/* Returns a budget: the steps of 1/40 s times the number of devices; the clock allows 60 s more. */
 static Budget search_budget(const Regrouping *r) {
     Budget budget = budget_begin(0.025 * r->now->work->device_count);
     budget.begin.tv_sec += 60;

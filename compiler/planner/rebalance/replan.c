@@ -12,7 +12,7 @@ typedef struct Candidate {
     LayoutModel *laid;
     const Strategy *known; // an existing strategy; NULL: it is new
     double time, moves;
-    bool refused; // hetucc refused it
+    bool refused; // hetucc refused the strategy
 } Candidate;
 
 typedef struct Choice {

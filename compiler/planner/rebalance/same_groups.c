@@ -4,15 +4,15 @@
 
 #include <math.h>
 
-/* ---- layers ---- */
+/* ---- layers on stages ---- */
 
 /* The partition of a pipeline's layers into stages. `before` has prefix sums of the layers'
  * work; rate[stage] is a stage's time for one row of all layers. */
 typedef struct Cutting {
     int layers, stages;
     const double *before, *rate;
-    double *best; // by stage and layers before its end: the least sum of stage times so far
-    int *cut;     // the first layer of the last stage of that partition
+    double *best; // by stage s and layer e: the least sum of times of stages 0 to s with [0, e)
+    int *cut;     // by stage s and layer e: the first layer of stage s in that partition
 } Cutting;
 
 static double span(const Cutting *cutting, int stage, int from, int to) {
@@ -89,7 +89,7 @@ void pipeline_relayer(Arena *arena, const LayoutModel *laid, ModelPipeline *pipe
     if (!isinf(cut_below(&cutting, best_most))) take_cuts(&cutting, pipeline);
 }
 
-/* ---- rows ---- */
+/* ---- rows for pipelines ---- */
 
 static bool can_share(const LayoutModel *laid) {
     for (int p = 0; p < laid->pipeline_count; p++)
@@ -99,7 +99,8 @@ static bool can_share(const LayoutModel *laid) {
     return laid->pipeline_count > 1;
 }
 
-/* Returns a pipeline's time for `count` micro-batches, or one of `count` units if laid->whole. */
+/* Returns a pipeline's time with `count` micro-batches, or with one of `count` units of rows if
+ * every pipeline has one stage and one micro-batch (laid->whole). */
 static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, const double *rates,
                       int64_t count) {
     ModelPipeline tried = *pipeline;
@@ -146,7 +147,7 @@ LayoutModel *candidate_same_groups(Arena *arena, const LayoutModel *now, const d
     return laid;
 }
 
-/* ---- weights ---- */
+/* ---- weights of a mesh axis ---- */
 
 /* Returns the index of the first mesh axis that cuts the batch and nothing else; -1: none. */
 static int axis_of_rows(const LayoutModel *laid, const ModelStage *stage) {

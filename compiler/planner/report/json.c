@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- words ---- */
+/* ---- texts ---- */
 
 /* Returns a string as JSON, with question marks for bytes that are not UTF-8. NULL becomes null. */
 static json_t *json_text(Arena *arena, const char *text) {
@@ -51,7 +51,7 @@ static void print_layer_run(Text *out, const Layer *first, const Layer *last) {
                    last->number);
 }
 
-/* Returns the layers of a visit in the order in which it runs them: "0-9, head". */
+/* Returns the layers of a visit in the order in which they run: "0-9, head". */
 static const char *layers_text(Arena *arena, const Module *module, const PipelineGroup *group,
                                int visit) {
     Text text = {.arena = arena};
@@ -118,7 +118,7 @@ static json_t *json_messages(const PipelineGroup *group) {
     return messages;
 }
 
-/* Returns the classes of the devices of a stage, each once. */
+/* Returns the names of the classes of a stage's devices, each once. */
 static json_t *json_classes(Arena *arena, const Module *module, const TimelineRow *lane) {
     json_t *names = json_array();
     Array(const DeviceClass *) classes = {0};
@@ -182,7 +182,7 @@ static json_t *json_group(Arena *arena, const Simulation *simulation, const Pipe
 
 static json_t *json_place(int group, int stage) { return json_pack("[i,i]", group, stage); }
 
-/* Returns the groups and stages that run an operator; an empty list if all devices run it. */
+/* Returns the stages that run an operator, as [group, stage]; an empty list if all devices do. */
 static json_t *json_places(const Simulation *simulation, const Op *op) {
     json_t *places = json_array();
     for (int g = 0; g < simulation->groups.count && op->stage != STAGE_ALL; g++)
@@ -235,7 +235,7 @@ static json_t *json_async_collectives(Arena *arena, const Simulation *simulation
 
 /* ---- memory ---- */
 
-/* Devices of a role with equal memory limits and equal numbers of slots. */
+/* Devices of a role that have the same class and the same number of slots. */
 typedef struct Holders {
     int slots;
     const DeviceClass *class;
@@ -256,7 +256,7 @@ static HolderList holders_of_role(Arena *arena, Module *module, const Role *role
     return list;
 }
 
-/* Returns the groups and stages of some devices, each pair once. */
+/* Returns the stages of some devices as pairs [group, stage], each pair once. */
 static json_t *json_device_places(const Simulation *simulation, const Holders *holders) {
     json_t *places = json_array();
     for (int i = 0; i < holders->devices.count; i++) {
@@ -322,7 +322,7 @@ static json_t *json_boxes(const Region *region) {
 }
 
 /* Returns the pieces of a value, devices with equal pieces together: [devices, contribution,
- * boxes]; null for more than MOST_DRAWN devices. */
+ * boxes]; null without a layout or for more than MOST_DRAWN devices. */
 static json_t *json_pieces(Arena *arena, const Value *value) {
     int count = 0;
     Shape shape = {value->type.rank, value->type.extent};

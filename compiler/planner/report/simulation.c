@@ -125,7 +125,7 @@ static void run_table(Simulation *simulation, Arena *arena, PipelineGroup *group
         timeline_create(arena, graph, group->schedule, &(TimelineCosts){part, {forward, backward}});
 }
 
-/* ---- sums of gradients ---- */
+/* ---- gradient reductions ---- */
 
 /* Returns when the last micro-batch of a group has ended a phase of a visit; the start of the table
  * if no row of the table runs the phase. */
@@ -188,7 +188,7 @@ static Makers makers(Arena *arena, const Module *module, const AsyncCollective *
     return made;
 }
 
-/* Finds the share of each phase behind its operators, on the first device of each stage. */
+/* Sets `behind` of each stage: by operator, the fraction of its phase that runs after it. */
 static void set_behind(Simulation *simulation) {
     ir_number(simulation->module);
     for (int g = 0; g < simulation->groups.count; g++) {
@@ -220,9 +220,9 @@ static void let_fly(Arena *arena, Simulation *simulation) {
     }
 }
 
-/* ---- the step ---- */
+/* ---- parts of a step ---- */
 
-/* Sets the times of all stages and the spans before the tables, from 0 on. Returns their end. */
+/* Sets the times of all stages and the spans before the tables. Returns when the last span ends. */
 static double begin_lanes(Simulation *simulation) {
     double end = 0;
     for (int g = 0; g < simulation->groups.count; g++)

@@ -20,7 +20,7 @@ typedef struct TimelineRow {
     int device_count;   // devices of the stage in the group's first pipeline
     const int *devices;
     double *times;       // seconds by phase and visit, as times_of_stage returns them
-    double *behind;      // by operator: times_behind; NULL: no gradient reduction is asynchronous
+    double *behind;      // by operator: share of its phase after it; NULL: no reduction is async
     Span before, update; // the parts of the step before the table and after it
     double busy;         // seconds that the stage runs phases, without messages and reductions
 } TimelineRow;
@@ -70,7 +70,7 @@ typedef struct ConversionRow {
     int64_t runs;               // number of runs of all conversions of the row in a step
     int64_t bytes;              // bytes that all devices receive in a step
     int64_t received;           // the most bytes that one device receives, summed over the runs
-    double seconds;             // seconds of all runs
+    double seconds;             // seconds of all runs in a step
     Array(const char *) scopes; // by conversion; NULL: it has no scope
 } ConversionRow;
 

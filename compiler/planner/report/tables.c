@@ -12,7 +12,7 @@
 
 enum { LARGEST = 10 };
 
-/* ---- words ---- */
+/* ---- titles and names ---- */
 
 static void print_title(Text *out, const Module *module, const char *what) {
     text_print(out, "%s %s: %s, %s%s: %s\n", path_end(module->source->file), module->name,

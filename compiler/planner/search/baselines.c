@@ -9,8 +9,8 @@ typedef struct Blocks {
     int used, stages, tensor;
 } Blocks;
 
-/* Returns the most rows of a micro-batch that leave at least `microbatches` micro-batches, else the
- * batch's rows. Returns 0, the batch as a whole, for a program without training or rows. */
+/* Returns the most rows that cut the batch into at least `microbatches` equal micro-batches; the
+ * batch's rows if none do; 0 (the batch as a whole) for a program without training or rows. */
 static int64_t rows_of(const Search *search, int64_t microbatches) {
     const SearchModel *model = &search->model;
     int64_t best = model->batch;

@@ -29,14 +29,14 @@ typedef struct SearchStage {
     int device_count;
     const int *devices;
     int data, tensor;          // degrees of dp and tp; tp is the inner axis
-    const int *data_weights;   // NULL: equal
-    const int *tensor_weights; // NULL: equal
+    const int *data_weights;   // `data` weights of positions along dp; NULL: equal
+    const int *tensor_weights; // `tensor` weights of positions along tp; NULL: equal
     int first, end;            // layers [first, end)
     Recompute recompute;
 } SearchStage;
 
 typedef struct SearchPipeline {
-    int64_t microbatches, rows; // rows of one micro-batch; 0: the batch as a whole
+    int64_t microbatches, rows; // rows: of one micro-batch; 0: the batch runs as a whole
     int stage_count;
     SearchStage *stages;
 } SearchPipeline;
@@ -55,7 +55,7 @@ typedef struct Candidate {
     double need;    // the largest ratio of a device's predicted bytes to its allowed bytes
 } Candidate;
 
-/* Prints the strategy's text for at least `count` devices; devices in no stage are idle. */
+/* Prints strategy `name`. Unused devices below `count`, or before the last used one, are idle. */
 void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *context,
                      int count, const char *name);
 

@@ -53,8 +53,8 @@ static const Cluster *unbounded(Arena *arena, const Cluster *cluster, const Devi
     return copy;
 }
 
-/* Returns the group whose devices take longest for a large matrix product; groups without rates of
- * products count by their rate of other operations. */
+/* Returns the index of the group whose devices take longest for a large f32 matrix product; groups
+ * without rates of products count by their rate of other operations. */
 static int slowest_of(const DeviceGroup *groups, int count) {
     int slowest = 0;
     double least = 0;

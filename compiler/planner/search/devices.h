@@ -33,5 +33,5 @@ int devices_group(const Fleet *devices, int device);
 /* Returns the bytes that a device may use; 0: not bounded. */
 int64_t devices_memory(const Fleet *devices, int device);
 
-/* Returns the slowest link between neighbours in a ring of devices. */
+/* Returns the slowest link between neighbours in a ring of devices; one device: the local link. */
 Link devices_link(const Fleet *devices, const int *list, int count);

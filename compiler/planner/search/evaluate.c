@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- compiling ---- */
+/* ---- compiling under a strategy ---- */
 
 Unit *evaluation_compile(const EvaluationContext *context, const char *text, bool rough) {
     Unit *unit = frontend_under(context->frontend, text);
@@ -27,7 +27,7 @@ Unit *evaluation_compile(const EvaluationContext *context, const char *text, boo
     return unit && passes_run(unit, &passes) ? unit : NULL;
 }
 
-/* ---- processes ---- */
+/* ---- child processes ---- */
 
 typedef struct Running {
     pid_t process; // 0: no process runs
@@ -71,7 +71,7 @@ static Running start(const EvaluationContext *context, const Evaluation *trial, 
     return (Running){process, ends[0], number};
 }
 
-/* Appends output to `out`; empties `out` if the process failed. Returns whether it has ended. */
+/* Appends a process's output to `out`; empties `out` if it failed. Returns whether it has ended. */
 static bool take(Running *running, Text *out) {
     char bytes[1 << 14];
     int status = 0;
@@ -113,7 +113,7 @@ Text *evaluations_run(Arena *arena, const EvaluationContext *context, const Eval
     return out;
 }
 
-/* ---- whole strategies ---- */
+/* ---- verdicts ---- */
 
 static int64_t state_bytes(const RoleMemory *memory) {
     return memory->bytes[MEMORY_PARAMETERS] + memory->bytes[MEMORY_STATES] +
@@ -146,7 +146,7 @@ static void note_memory(void *context, int device, const RoleMemory *memory) {
     verdict->states = state_bytes(memory);
 }
 
-/* Sets the verdict's memory of one session with all programs, except in rough evaluations. */
+/* Sets `programs` and, unless bytes are rough, the memory of one session with all programs. */
 static void find_together(const EvaluationContext *context, const Unit *unit, Verdict *verdict) {
     const Strategy *strategy = unit->modules.at[0]->strategy;
     verdict->programs = session_programs(unit, strategy);

@@ -56,11 +56,11 @@ typedef struct Verdict {
     int64_t states;   // bytes of the peak that parameters, gradients and the optimizer take
     int programs;     // number of programs of the source; one session may run all of them
     int fullest;      // the device with the least memory left when a session runs all programs
-    int64_t together; // bytes of device `fullest`
+    int64_t together; // bytes of device `fullest` with all programs
     int busiest;      // the device that computes longest
-    double computing, exposed, idle;    // fractions of the step on `busiest` (ActorTime)
-    double others_exposed, others_idle; // the largest fractions of any device
-    char unknown[240];
+    double computing, exposed, idle;    // fractions of the step of device `busiest` (ActorTime)
+    double others_exposed, others_idle; // the largest such fractions of any device
+    char unknown[240]; // message about the rate that the cluster file lacks; "": none
 } Verdict;
 
 /* Compiles and simulates strategies. Returns their verdicts, with exact bytes unless `rough`. */

@@ -20,7 +20,7 @@ static const char *class_name(const EvaluationContext *context, int device) {
     return class && class->name ? class->name : "?";
 }
 
-/* Returns which of computing, communication or idling takes most of the busiest device's step. */
+/* Returns a text: what takes most of the busiest device's step, and the percentages of the step. */
 static const char *bound_text(Arena *arena, const EvaluationContext *context,
                               const Verdict *verdict) {
     const char *where = arena_format(arena, "device %d (%s)", verdict->busiest,

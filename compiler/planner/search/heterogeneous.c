@@ -1,5 +1,4 @@
-/* Strategies for clusters of several device classes: a pipeline for each class, or weights on an
- * axis. */
+/* Strategies for several device classes: a pipeline for each class, or weights along an axis. */
 #include "planner/search/enumerate.h"
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/devices.h"
@@ -227,7 +226,7 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted) {
     add_candidate(mixer, &best);
 }
 
-/* Sets the classes' weights by their rates at the mesh's degree. Returns false if all are equal. */
+/* Sets the classes' weights, by their rates, and `total`. Returns false if all are equal. */
 static bool weigh(Mixer *mixer, Weighted *weighted) {
     double rate[GROUPS_MOST];
     bool differ = false;
@@ -269,7 +268,7 @@ static int most_tensor(const Mixer *mixer) {
     return most;
 }
 
-/* Adds the strategies of one stage of all members. */
+/* Adds the strategies of one stage of all members, with weights along dp or along tp. */
 static void add_weights(Mixer *mixer) {
     const SearchModel *model = model_of(mixer);
     const int count = mixer->member_count, most = most_tensor(mixer),
@@ -296,7 +295,7 @@ static void add_weights(Mixer *mixer) {
             }
 }
 
-/* Returns the devices of a class that are on a host. */
+/* Returns the group of a class with only those of its devices that are on a host. */
 static DeviceGroup part_on(const Mixer *mixer, int group, int host) {
     const Fleet *devices = mixer->profile->context->devices;
     DeviceGroup part = devices->groups[group];

@@ -13,12 +13,12 @@ enum { TENSORS_MOST = 12 };
 
 typedef struct Grid {
     int tensor_count, row_count, most;
-    int tensors[TENSORS_MOST]; // ascending
-    int64_t rows[2];           // ascending
+    int tensors[TENSORS_MOST]; // probed degrees of tensor parallelism, ascending
+    int64_t rows[2];           // probed rows of a micro-batch, ascending
     Probe at[TENSORS_MOST][2];
 } Grid;
 
-/* ---- probes ---- */
+/* ---- running probes ---- */
 
 int probe_rows(const SearchModel *model, int64_t rows[2]) {
     int64_t least = model->batch;
@@ -52,8 +52,8 @@ const char *probe_text(Arena *arena, const EvaluationContext *context, const Spl
     return text_bytes(&text);
 }
 
-/* Chooses the degrees of tensor parallelism to probe: powers of two, and the highest. The highest
- * is the number of devices of a host, or of the group when `wide` or when hosts have one device. */
+/* Chooses the degrees of tensor parallelism to probe: powers of two, and as the highest the devices
+ * of a host; if `wide` (or hosts have one device), of the group, up to WIDEST (LONE_HOSTS). */
 static void choose_tensors(const DeviceGroup *group, const SplitList *splits, bool wide,
                            Grid *grid) {
     enum { LONE_HOSTS = 8, WIDEST = 64 };
@@ -145,7 +145,7 @@ static void probe_modes(Profile *profile, const SplitList *splits) {
         profile->modes[mode] = probes[mode].good ? &probes[mode] : NULL;
 }
 
-/* Reports why probes failed: hetucc's errors, or a rate that the cluster file lacks; false. */
+/* Reports why probes failed: hetucc's errors, or a rate that the cluster lacks. Returns false. */
 static bool report_failure(const EvaluationContext *context, const SplitList *splits) {
     int before = diag_errors(context->diag);
     for (int g = 0; g < context->devices->group_count && diag_errors(context->diag) == before;
@@ -186,7 +186,7 @@ bool profile_allows(const Profile *profile, Recompute recompute) {
 
 int profile_most_tensor(const Profile *profile, int group) { return profile->grids[group].most; }
 
-/* ---- between probes ---- */
+/* ---- interpolating between probes ---- */
 
 /* Interpolates the costs of two slots linearly: a at share 0, b at share 1; at least 0. */
 static SlotCost mix(const SlotCost *a, const SlotCost *b, double share) {

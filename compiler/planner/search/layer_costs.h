@@ -24,7 +24,7 @@ typedef struct Costs {
     int group;
     double tensor, rows;
     SlotCost *slots[RECOMPUTES];
-    double inputs; // bytes of the whole batch
+    double inputs; // bytes of the inputs for the whole batch
 } Costs;
 
 typedef struct Profile {
@@ -48,7 +48,7 @@ bool profile_run(Arena *arena, const EvaluationContext *context, const SplitList
 /* Returns whether stages may recompute in a given way. */
 bool profile_allows(const Profile *profile, Recompute recompute);
 
-/* Returns the costs on a group's device with 1 / tensor of divided tensors and `rows` rows. */
+/* Returns the costs on a device of a group that has 1 / tensor of cut tensors, and `rows` rows. */
 const Costs *profile_costs(Profile *profile, int group, double tensor, double rows);
 
 /* Returns the highest degree of tensor parallelism on devices of a group. */

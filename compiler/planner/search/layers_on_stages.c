@@ -1,5 +1,4 @@
-/* Divides layers among stages, chooses what stages recompute, and predicts seconds and bytes in
- * closed form. */
+/* Divides layers among stages, chooses recomputation, predicts seconds and bytes (closed form). */
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/layer_costs.h"
 #include "planner/search/probe.h"
@@ -11,7 +10,7 @@
 
 enum { HALVINGS = 18 }; // steps of a bisection, far finer than the closed forms' accuracy
 
-/* ---- a stage ---- */
+/* ---- seconds and bytes of a stage ---- */
 
 /* Sets [*from, *to) to the slots of a stage with layers [first, end). The first and last stage also
  * run the operators before and after all layers. */
@@ -32,7 +31,7 @@ static double stage_seconds(const Profile *profile, const StagePlan *plan,
     return seconds;
 }
 
-/* The bytes of some slots, separated by the ZeRO level that divides them. */
+/* The bytes of several slots, by member of SlotCost: sums; of `work` and `widest` the largest. */
 typedef struct Bytes {
     double parameters, states, gradients, cut_parameters, cut_states, cut_gradients, kept, work,
         widest;
@@ -72,7 +71,7 @@ static double stage_bytes(const Profile *profile, const PipelinePlan *plan, int 
     return bytes_needed(plan, number, &bytes);
 }
 
-/* ---- filling ---- */
+/* ---- filling stages with layers ---- */
 
 typedef struct Filling {
     const Profile *profile;
@@ -80,7 +79,7 @@ typedef struct Filling {
     PipelinePlan *plan;
 } Filling;
 
-/* The limits under which a stage is filled: `seconds` of a micro-batch; its memory times `room`. */
+/* The limits of a stage: `seconds` for a micro-batch; `room` times the memory of its devices. */
 typedef struct StageLimits {
     double seconds, room;
 } StageLimits;
@@ -110,7 +109,7 @@ static int take_layers(const Filling *filling, int number, const SearchStage *al
     return taken;
 }
 
-/* Fills stage after stage with as many layers as fit. Returns whether all layers have a stage. */
+/* Gives stage after stage all layers that fit in some way to recompute; false: layers are left. */
 static bool fill(const Filling *filling, double seconds, double room) {
     PipelinePlan *plan = filling->plan;
     const StageLimits limits = {seconds, room};
@@ -180,7 +179,7 @@ static double least_room(const Filling *filling) {
     return high;
 }
 
-/* ---- a step ---- */
+/* ---- seconds of a step ---- */
 
 /* The trained parameters of a stage, summed over its slots. */
 typedef struct Trained {

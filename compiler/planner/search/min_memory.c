@@ -21,7 +21,7 @@ static int kind_of(const Candidate *candidate) {
     return ((single ? 4 : 0) + candidate->zero) * (RECOMPUTES + 1) + mode_of(candidate);
 }
 
-/* Returns the lower bound of memory that all evaluated strategies of one pipeline suggest. */
+/* Returns the least ratios of real to closed-form need of the evaluated one-pipeline strategies. */
 static OptimisticBound optimistic_bound_learn(Search *search) {
     const Correction none = {1, 1};
     OptimisticBound bound = {.lowest = 1};
@@ -83,8 +83,7 @@ static void change_all(Search *search, CandidateList *list, const Candidate *can
                                 (Variant){rows.at[r], (Recompute)mode, zero});
 }
 
-/* Adds candidates with one more or one less dimension cut along tp, with the candidate's ZeRO
- * and with ZeRO 3. */
+/* Adds candidates with one dimension more or less cut along tp; with the same ZeRO and ZeRO 3. */
 static void change_splits(Search *search, CandidateList *list, const Candidate *candidate) {
     SplitListArray near = splits_near(search->arena, &search->model, candidate->splits);
     bool cut = false;
@@ -125,7 +124,7 @@ static int look_around_least(Search *search, int most) {
     return try_candidates(search, &list, most);
 }
 
-/* Evaluates the candidates whose need by closed form is least, and their variants. */
+/* Evaluates the candidates of least closed-form need and variants. Returns how many were new. */
 static int try_least_round(Search *search, int most) {
     int count = 0, first = search->tried.count;
     for (int v = 0; v < search->variant_count; v++) {
@@ -206,7 +205,8 @@ static void try_rounds(Search *search) {
     }
 }
 
-/* Returns one-pipeline candidates of an optimistic bound below the least need, sorted by bound. */
+/* Returns the one-pipeline candidates whose optimistic bound of need is below the least real need,
+ * sorted by this bound (Candidate.need). */
 static CandidateList hopeful(Search *search, Arena *scratch) {
     const Correction none = {1, 1};
     const OptimisticBound bound = optimistic_bound_learn(search);

@@ -7,16 +7,16 @@
 
 typedef struct Search Search;
 
-/* Adds a copy of a candidate with closed-form seconds and need; it lives as long as the search. */
+/* Adds a copy of a candidate in the search's arena, with seconds and need by closed form (or 0). */
 void add_changed(Search *search, CandidateList *list, const Candidate *changed);
 
-/* Adds candidates with more and with fewer rows in a micro-batch. */
+/* Adds a candidate with more and one with fewer rows in a micro-batch, if it has one pipeline. */
 void change_rows(Search *search, CandidateList *list, const Candidate *candidate);
 
-/* Adds candidates in which one layer moves from a stage to its neighbour. */
+/* Adds candidates in which one layer of the first pipeline moves to an adjacent stage. */
 void change_layers(Search *search, CandidateList *list, const Candidate *candidate);
 
-/* Adds candidates with another way to recompute in all stages, or another ZeRO level. */
+/* Adds a candidate for each way to recompute in all stages, and for each ZeRO level. */
 void change_modes(Search *search, CandidateList *list, const Candidate *candidate);
 
 /* Baselines: strategies that people begin with. Baselines are always evaluated, so that no plan is
@@ -28,7 +28,7 @@ void search_baselines(Search *search);
 
 /* Minimum memory: if no strategy fits, finds the one that needs the least memory (min_memory.c). */
 
-/* Evaluates strategies until one fits, or no optimistic bound is below the least need so far. */
+/* Evaluates strategies until one fits, no optimistic bound is below the least need or tries end. */
 void search_min_memory(Search *search);
 
 /* An optimistic bound of memory: the least ratio so far of real need to closed form. Each kind of

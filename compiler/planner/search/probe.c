@@ -155,7 +155,7 @@ static void read_crossing(Reading *reading) {
         }
 }
 
-/* ---- whole probes ---- */
+/* ---- reading a probe ---- */
 
 static const RoleCost *slowest_role(const CostReport *report) {
     const RoleCost *slowest = &report->roles[0];

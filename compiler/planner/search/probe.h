@@ -11,11 +11,11 @@ typedef struct EvaluationContext EvaluationContext;
 typedef struct SlotCost {
     double seconds;            // seconds of its forward and backward parts for a micro-batch
     double once;               // seconds of operators that run once a step
-    double parameters, states; // bytes
+    double parameters, states; // bytes of parameters, and of optimizer and other states
     double widest;             // bytes of its largest parameter
     // bytes when ZeRO also divides what tp replicates; set by profile_costs
     double cut_parameters, cut_states, cut_gradients;
-    double gradients; // bytes
+    double gradients; // bytes of the parameters' gradients
     double trained;   // number of tensors with gradients; ZeRO gathers and reduces each alone
     double kept;      // bytes of activations that forward keeps for backward
     double work;      // the most temporary bytes while the slot runs
@@ -24,7 +24,7 @@ typedef struct SlotCost {
 
 typedef struct Probe {
     bool good;
-    double inputs;   // bytes
+    double inputs;   // bytes of a device's inputs
     double peak;     // bytes of the memory peak of the compiled strategy
     double seconds;  // seconds of a step, all operators one after the other
     SlotCost *slots; // by slot: model->layer_count + 2 entries

@@ -20,7 +20,7 @@
  *     evaluated.h        evaluates the kept strategies, and corrects the closed forms
  *     search.c           evaluates round by round, then around the best strategy
  *     neighbours.h       moves to similar strategies; baselines; minimum memory if none fits
- *     explain.h          prints the plan and its reasons
+ *     explain.c          prints the plan and its reasons
  *
  * The same input gives the same plan: nothing depends on how many processes run at once, on
  * addresses, or on time. */

@@ -49,7 +49,7 @@ const char *model_layers(Arena *arena, const SearchModel *model, int first, int 
     return text_bytes(&text);
 }
 
-/* Returns source->op of the first operator that belongs to a layer; -1: none does. */
+/* Returns the number in the model (source->op) of the first operator in a layer; -1: none. */
 static int first_layered(const SearchModel *model) {
     for (int i = 0; i < model->module->ops.count; i++)
         if (model->module->ops.at[i]->source->layer) return model->module->ops.at[i]->source->op;
@@ -93,7 +93,7 @@ static void find_dims(Arena *arena, SearchModel *model) {
     model->dims = list.at;
 }
 
-/* Returns the batch dimension's name, the first of the first input that has one; else NULL. */
+/* Returns the name of dimension 0, the batch's, of the first input where it has one; NULL: none. */
 static const char *batch_name(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++) {
         const Value *input = module->inputs.at[i];

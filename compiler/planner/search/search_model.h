@@ -1,5 +1,4 @@
-/* The model as the search sees it: which layers, rows of the batch and dimensions a strategy may
- * divide. */
+/* The model as the search sees it: the layers, rows and dimensions that a strategy may divide. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,4 @@
-/* The shapes of one pipeline: numbers of stages, orders of classes, degrees, rows of
- * micro-batches. */
+/* Lists the shapes of one pipeline: numbers of stages, orders of classes, degrees, rows. */
 #include "planner/search/space.h"
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/devices.h"
@@ -71,7 +70,7 @@ static bool is_canonical(const Arrangement *shape) {
     return true;
 }
 
-/* Adds the shapes of every order of the classes. */
+/* Adds the shapes of every order of `count` classes that begins with order[0] to order[at - 1]. */
 static void add_orders(Shaper *shaper, int *order, int at, int count) {
     if (at == count) {
         Arrangement shape = {.count = 0};
@@ -120,7 +119,7 @@ ArrangementList shapes_of_group(Arena *arena, const Profile *profile, int group)
     return shaper.list;
 }
 
-/* ---- rows ---- */
+/* ---- rows of micro-batches ---- */
 
 RowList rows_all(Arena *arena, const Profile *profile, int64_t batch) {
     const SearchModel *model = profile->context->model;
@@ -139,7 +138,7 @@ double device_rows(const SearchModel *model, int64_t rows, int data) {
     return ceil(units / data) * (double)model->unit;
 }
 
-/* ---- plans ---- */
+/* ---- pipeline plans and estimates ---- */
 
 /* Finds the slowest link along dp and the link to the next stage, for each stage. */
 static void find_links(const Profile *profile, PipelinePlan *plan) {
@@ -207,7 +206,7 @@ static int group_of_stage(const Fleet *devices, const SearchStage *stage) {
     return group;
 }
 
-/* Sets *plan to the candidate's pipeline, with layers. False: it has several, or has weights. */
+/* Sets *plan to the only pipeline. Returns false if there are several pipelines, or weights. */
 static bool candidate_plan(Profile *profile, const Candidate *candidate, PipelinePlan *plan) {
     const SearchPipeline *pipeline = &candidate->pipelines[0];
     const SearchModel *model = profile->context->model;

@@ -20,7 +20,7 @@ enum { GROUPS_MOST = 4 }; // limit of the device classes of one strategy
 /* By group: devices in use, equal stages that they form, and the degree of tensor parallelism. */
 typedef struct Arrangement {
     int used[GROUPS_MOST + 1], stages[GROUPS_MOST + 1], tensor[GROUPS_MOST + 1]; // by group
-    int count, order[GROUPS_MOST]; // the groups in the order of the pipeline
+    int count, order[GROUPS_MOST]; // number of groups; the groups in the order of the pipeline
 } Arrangement;
 
 typedef struct Choice {
@@ -53,7 +53,7 @@ bool choice_plan(Profile *profile, const Correction *correction, Choice *choice,
  * dimensions. Returns false, and sets both to 0, for several pipelines or weights. */
 bool candidate_estimate(Profile *profile, const Correction *correction, Candidate *candidate);
 
-/* Returns a pipeline plan as a candidate's pipeline. */
+/* Returns a pipeline plan as a candidate's pipeline, with `rows` rows in a micro-batch. */
 SearchPipeline plan_pipeline(Arena *arena, const PipelinePlan *plan, int64_t rows);
 
 /* Returns the most rows of a micro-batch that one of `data` positions of a dp axis has. */

@@ -190,8 +190,8 @@ int splits_find(Arena *arena, const EvaluationContext *context, SplitList lists[
     return faster ? 2 : 1;
 }
 
-/* Adds all sets that begin with a set. Dimensions of parameters come in any order, since the first
- * rule that applies is taken; all other dimensions follow in one order. */
+/* Adds `set` and the sets that extend it, until there are more than trier->most. Dimensions of
+ * parameters come in any order, since the first rule that applies counts; others in one order. */
 static void add_orders(Trier *trier, const Set *set, bool others, int from, SetList *sets) {
     const SearchModel *model = trier->context->model;
     array_push(trier->arena, sets, *set);

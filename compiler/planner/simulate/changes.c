@@ -60,7 +60,7 @@ static DeviceList event_devices(const Reader *reader, Field event) {
                                        : all_devices(reader);
 }
 
-/* Returns the kind of link that "local", "remote" or a pair of hosts names. */
+/* Returns the kind of link that "local", "remote" or a pair of hosts names; others are errors. */
 static int link_kind(const Reader *reader, Field link) {
     if (json_is_array(link.json)) {
         int kind = field_count(link, 2) == 2

@@ -26,12 +26,12 @@ typedef struct Engine {
     int *first, *next;
     int *heap, heap_count; // heap of running tasks by `due`
     int *computing, *busy; // by device: the number of tasks that use its processor, and its links
-    int change;            // index of the next change
+    int change;            // index of the next entry of problem->changes
     MaxMin fair;
     double now;
 } Engine;
 
-/* ---- the heap ---- */
+/* ---- the heap of running tasks ---- */
 
 /* Returns whether task a is due before b; at equal times the lower number comes first. */
 static bool due_before(const Engine *engine, int a, int b) {
@@ -77,7 +77,7 @@ static int heap_take(Engine *engine) {
     return task;
 }
 
-/* ---- speeds ---- */
+/* ---- speeds of tasks ---- */
 
 /* Returns a resource's present rate, lower while its device computes and communicates at once. */
 static double rate_now(const Engine *engine, int resource) {
@@ -116,7 +116,7 @@ static void change_uses(Engine *engine, int task, int step) {
     (step > 0 ? max_min_enter : max_min_leave)(&engine->fair, task);
 }
 
-/* ---- events ---- */
+/* ---- beginning and ending tasks ---- */
 
 static void begin_work(Engine *engine, int task) {
     const EngineTask *own = &engine->problem->tasks[task];
@@ -162,7 +162,7 @@ static void change_rate(Engine *engine, const EngineChange *change) {
     max_min_disturb(&engine->fair, change->resource);
 }
 
-/* ---- running ---- */
+/* ---- the event loop ---- */
 
 /* Builds, for each task, the list of tasks that wait for it (first, next). */
 static void find_followers(Arena *arena, Engine *engine) {

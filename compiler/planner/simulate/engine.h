@@ -32,13 +32,13 @@ typedef struct EngineTask {
 } EngineTask;
 
 typedef struct EngineResource {
-    double rate;   // above 0
+    double rate;   // limit of the sum of share times speed over the tasks; above 0
     int device;    // the device that owns it; -1: no device, and no overlap slows it down
     bool computes; // true: a processor; false: one direction of a port or uplink
 } EngineResource;
 
 typedef struct EngineChange {
-    double at; // seconds
+    double at; // seconds: when the rate changes
     int resource;
     double rate; // the new rate, above 0
 } EngineChange;

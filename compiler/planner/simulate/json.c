@@ -30,7 +30,7 @@ static json_t *json_actor(const SimulatedSteps *steps, int number) {
                      json_memory(&steps->memory[number]));
 }
 
-/* Returns the conversions of a step with the bytes that they send over links. */
+/* Returns a step's conversions with line, name, runs, bytes received in all and by one device. */
 static json_t *json_conversions(Arena *arena, const SimulatedSteps *steps) {
     Simulation simulation = simulation_create(arena, steps->module);
     ConversionRows rows = conversion_rows(arena, &simulation);

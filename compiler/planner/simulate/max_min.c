@@ -40,9 +40,9 @@ MaxMin max_min_create(Arena *arena, const EngineProblem *problem) {
     return fair;
 }
 
-/* ---- changes ---- */
+/* ---- recording changes ---- */
 
-/* Marks a resource as disturbed: with a negative number, which is never the number of a search. */
+/* Marks a resource as disturbed: sets its seen_resource to -1, the number of no search. */
 void max_min_disturb(MaxMin *fair, int resource) {
     if (fair->seen_resource[resource] == -1) return;
     fair->seen_resource[resource] = -1;
@@ -171,7 +171,7 @@ typedef struct Settling {
     void *state;
 } Settling;
 
-/* Returns how many tasks of a resource still grow. */
+/* Returns how many tasks of a resource have a speed that still grows. */
 static int growing_users(const MaxMin *fair, int resource, const int *grows) {
     int count = 0;
     for (int u = fair->users[resource].first; u >= 0; u = fair->user[u].after)
@@ -179,8 +179,8 @@ static int growing_users(const MaxMin *fair, int resource, const int *grows) {
     return count;
 }
 
-/* Fixes the speeds of the growing tasks of an exhausted resource; `left` tasks grow in all. Returns
- * how many were fixed. If these are all, skips the bookkeeping of the rates left. */
+/* Fixes the speeds of an exhausted resource's tasks that still grow; `left` speeds grow in all.
+ * Returns how many were fixed. If these are all, skips the bookkeeping of the rates left. */
 static int freeze_users(MaxMin *fair, int resource, double speed, int left,
                         const Settling *settling) {
     int *grows = fair->seen_task;

@@ -6,13 +6,13 @@
 
 /* An entry of the linked list of tasks that use a resource at present. */
 typedef struct MaxMinUser {
-    int task, before, after; // the neighbours in the list; -1: there is none
+    int task, before, after; // the entries of MaxMin.user before and after this one; -1: none
 } MaxMinUser;
 
 /* The tasks that use a resource at present. */
 typedef struct MaxMinUsers {
     int first, count; // first entry of the list (-1: it is empty); number of tasks
-    int seen;         // scratch: how many of these tasks the search for a connected set has met
+    int seen;         // scratch: how many of these tasks sharing_of has met
     double weight;    // sum of all shares; FAIR_STALE: must be summed again
 } MaxMinUsers;
 
@@ -20,9 +20,9 @@ typedef struct MaxMinUsers {
 
 typedef struct MaxMin {
     const EngineProblem *problem;
-    double *rate;            // by resource
+    double *rate;            // by resource: its present rate, before slowdown by overlap
     double *speed;           // by task; 0: it uses nothing at present
-    MaxMinUsers *users;      // by resource
+    MaxMinUsers *users;      // by resource: the list of tasks that use it
     MaxMinUser *user;        // each task has an entry for each of its uses, from first_use on
     double *share;           // by entry of `user`: the share of its task, at speed 1
     int *first_use;          // by task: its first entry of `user`
@@ -30,8 +30,8 @@ typedef struct MaxMin {
                              // device[of_device[d + 1]]
     int *disturbed, disturbed_count;
     int *tasks, *resources;               // scratch: the tasks and resources of one connected set
-    int *seen_task, *seen_resource, turn; // scratch: the last search that met each; this search
-    double *left, *weight; // scratch by resource: rate left; sum of the shares of growing tasks
+    int *seen_task, *seen_resource, turn; // scratch: number of each one's last search; of this one
+    double *left, *weight; // scratch by resource: rate left; sum of shares whose speeds grow
 } MaxMin;
 
 MaxMin max_min_create(Arena *arena, const EngineProblem *problem);
@@ -44,6 +44,6 @@ void max_min_leave(MaxMin *fair, int task);
 void max_min_disturb(MaxMin *fair, int resource);
 void max_min_disturb_device(MaxMin *fair, int device);
 
-/* Recomputes speeds that depend on changes since the last call; set_speed gets each new one. */
+/* Recomputes speeds that depend on changes since the last call; calls set_speed for new ones. */
 void max_min_settle(MaxMin *fair, double (*rate_of)(void *state, int resource),
                     void (*set_speed)(void *state, int task, double speed), void *state);

@@ -10,7 +10,7 @@ static const Pipeline *run_pipeline(const Module *module, int run) {
     return &module->strategy->pipelines.at[module->templates->runs.at[run].pipeline];
 }
 
-/* Gives a group timeline rows (lanes) of its own, with the devices of another run. */
+/* Gives a group timeline rows (lanes) of its own, with the devices of pipeline `run`. */
 static void move_lanes(Arena *arena, const Module *module, PipelineGroup *group, int run) {
     group->lanes =
         arena_copy(arena, group->lanes, sizeof(TimelineRow) * (size_t)group->graph.stage_count);
@@ -53,7 +53,7 @@ static const Span no_span = {1, 0};
 
 static Span whole_span(const Span *span) { return span->end < span->begin ? (Span){0, 0} : *span; }
 
-/* A group with its spans. Until settle, the table's spans count from the start of the step. */
+/* A group of the report and its new spans, which count from the step's start until settle(). */
 typedef struct Spans {
     const SimulatedSteps *steps;
     PipelineGroup *group;
@@ -101,7 +101,7 @@ static void take_row(Spans *spans, const ProgramRow *row) {
         widen(&spans->timeline->rows[spans->run < 0 ? 0 : row->stage][number], begin, end);
 }
 
-/* Widens the span of a message's transfer, which has the same edge, direction and micro-batch. */
+/* Widens the span of the transfer with a message's edge, direction and micro-batch. */
 static void take_message(Spans *spans, const ProgramTask *task, const EngineSpan *span) {
     if (task->stream != STREAM_MESSAGES || task->step || task->run != spans->run || spans->run < 0)
         return;
@@ -121,7 +121,7 @@ static double lane_busy(const Spans *spans, int stage) {
     return busy + lane->before.end - lane->before.begin + lane->update.end - lane->update.begin;
 }
 
-/* Returns when the table of a group begins. */
+/* Returns when the first row of a group's table begins, in seconds; 0: no row runs. */
 static double table_begin(const Spans *spans) {
     double begin = INFINITY;
     for (int s = 0; s < spans->group->graph.stage_count; s++)
@@ -131,7 +131,7 @@ static double table_begin(const Spans *spans) {
     return isfinite(begin) ? begin : 0;
 }
 
-/* Makes the spans of the table count from its start, as the report expects. */
+/* Makes a table's spans count from its first row, as the report expects; sets the busy seconds. */
 static void settle(Spans *spans) {
     double begin = spans->group->begin = table_begin(spans);
     for (int s = 0; s < spans->group->graph.stage_count; s++) {

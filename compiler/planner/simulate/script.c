@@ -1,5 +1,4 @@
-/* Turns a phase's operators into seconds of computing and conversions, for the actors of a
- * stage. */
+/* Turns a phase's operators into seconds of computing and conversions, for a stage's actors. */
 #include "planner/simulate/script.h"
 
 #include "ir/programs/device_programs.h"

@@ -32,10 +32,10 @@ typedef struct Scripts {
     Arena *arena;
     Symmetry *fold;
     const bool *marked;          // by operator: an item ends after it
-    const StageGraph *graphs;    // by run
-    const Script ***parts;       // by run, then by phase and visit
-    const EdgeScript ***edges;   // by run, then by edge, forward ones first
-    const Script *whole[PHASES]; // by phase
+    const StageGraph *graphs;    // by run: the stage graph of its template
+    const Script ***parts;       // by run, then entry phase * visit_count + visit
+    const EdgeScript ***edges;   // by run, then entry edge * 2 + (1 if backward)
+    const Script *whole[PHASES]; // by phase: the script of a phase that has no table
     const char *unknown; // message with the rate that the cluster file lacks; NULL: none is missing
 } Scripts;
 

@@ -32,12 +32,12 @@ typedef struct ActorTime {
 } ActorTime;
 
 typedef struct MemoryPoint {
-    double at;     // seconds
+    double at;     // seconds from the start of the first step
     int64_t bytes; // bytes in use from then on
 } MemoryPoint;
 
 typedef struct ActorMemory {
-    int64_t peak;  // reserved by the program: parameters, states, inputs, its arena and slots
+    int64_t peak;  // bytes that the program reserves: parameters, states, inputs, arena, slots
     int64_t arena; // bytes of the arena and slots among these
     int64_t used;  // the most bytes in use at one time
     int point_count;
@@ -48,10 +48,10 @@ typedef struct SimulatedSteps {
     Module *module;
     Symmetry fold;
     Program program;
-    const EngineSpan *spans; // by task
-    const double *seconds;   // by step
-    const ActorTime *times;  // by actor
-    const ActorMemory *memory;
+    const EngineSpan *spans;   // by task
+    const double *seconds;     // by step: its length
+    const ActorTime *times;    // by actor
+    const ActorMemory *memory; // by actor
     const char *error; // line with the rate that the cluster file lacks; NULL: there is a result
 } SimulatedSteps;
 
@@ -74,7 +74,7 @@ ActorTime *usage_times(Arena *arena, const SimulatedSteps *steps);
 /* Returns the memory of each actor, in the first step. */
 ActorMemory *usage_memory(Arena *arena, const SimulatedSteps *steps);
 
-/* ---- text ---- */
+/* ---- helpers for output ---- */
 
 /* Writes a JSON value, with jansson's flags, and a new line; frees the value. */
 void put_json(Text *out, json_t *top, size_t flags);

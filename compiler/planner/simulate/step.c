@@ -16,7 +16,7 @@ typedef Array(int) List;
 /* A gradient reduction. */
 typedef struct Sum {
     const Op *op;
-    int *made; // by actor: the last task that computes its contribution; -1: there is none yet
+    int *made; // by actor: the last task that computes the actor's contribution; -1: none yet
 } Sum;
 
 typedef struct Builder {
@@ -35,7 +35,7 @@ typedef struct Builder {
     List *made_by; // by operator: the gradient reductions of its results
 } Builder;
 
-/* ---- tasks ---- */
+/* ---- adding tasks ---- */
 
 static int *copied(Arena *arena, const List *list) {
     return arena_copy(arena, list->at, sizeof(int) * (size_t)list->count);
@@ -104,7 +104,7 @@ static void flush(Builder *builder, int actor, bool always) {
     builder->pending[actor] = 0;
 }
 
-/* ---- conversions ---- */
+/* ---- tasks of conversions ---- */
 
 /* The progress of a conversion. `at`: by actor, its last task; -1: none yet. `waits_of` adds the
  * tasks that an actor's first task waits for. */
@@ -161,9 +161,9 @@ static int *no_tasks(Arena *arena, int count) {
     return list;
 }
 
-/* ---- phases ---- */
+/* ---- tasks of phases ---- */
 
-/* Makes a conversion inside a phase wait for the last task of each of its actors. */
+/* Adds to `waits` the actor's last task, after a task for the computing that is pending. */
 static void wait_for_own(Builder *builder, const ConversionTasks *tasks, int actor, List *waits) {
     (void)tasks;
     flush(builder, actor, false);
@@ -180,7 +180,7 @@ static void convert_inside(Builder *builder, const ScriptItem *item) {
     arena_destroy(scratch);
 }
 
-/* Records the actors' last tasks as makers of contributions to the results' gradient reductions. */
+/* Records the actors' last tasks as contributions to the gradient reductions of op's results. */
 static void note_made(Builder *builder, const Script *script, const Op *op) {
     const List *sums = &builder->made_by[op->index];
     for (int i = 0; sums->count && i < script->actor_count; i++) {
@@ -222,7 +222,7 @@ static void add_row(Builder *builder, const Script *script, bool last, int row) 
     }
 }
 
-/* ---- tables ---- */
+/* ---- tasks of pipelines' tables ---- */
 
 /* The state while a pipeline's table is turned into tasks. Events are those of schedule/wait.h. */
 typedef struct Table {
@@ -278,7 +278,7 @@ static void wait_as_message(Builder *builder, const ConversionTasks *tasks, int 
     wait_for_events(builder, tasks->state, actor, waits);
 }
 
-/* Makes `task` end an event for an actor. If another task already does, adds one after both. */
+/* Makes `task` end an event for an actor. If a task already ends it, adds a task after both. */
 static void end_together(Table *table, int event, int actor, int task) {
     int *done = done_at(table, event, actor);
     List waits = {0};
@@ -345,7 +345,7 @@ static void run_table(Builder *builder, int number) {
     arena_destroy(scratch);
 }
 
-/* ---- sums of gradients ---- */
+/* ---- tasks of gradient reductions ---- */
 
 /* Records that an operator makes a contribution to gradient reduction `number`. */
 static void add_maker(Builder *builder, const Op *maker, int number) {
@@ -378,8 +378,8 @@ static const bool *marked_makers(const Builder *builder) {
     return marked;
 }
 
-/* Makes a gradient reduction wait, on each actor, for the task tasks->state[actor]. This task is
- * the last that contributes to this reduction or an earlier one. */
+/* Adds to `waits` the task tasks->state[actor], the last with which the actor contributes to this
+ * gradient reduction or an earlier one. */
 static void wait_as_sum(Builder *builder, const ConversionTasks *tasks, int actor, List *waits) {
     add_wait(builder->arena, waits, ((const int *)tasks->state)[actor]);
 }
@@ -405,7 +405,7 @@ static void run_sums(Builder *builder) {
     arena_destroy(scratch);
 }
 
-/* ---- steps ---- */
+/* ---- tasks of whole steps ---- */
 
 /* Adds the tasks of a phase that has no table, on all actors. */
 static void run_whole(Builder *builder, Phase phase, int microbatch, bool last, int row) {
@@ -419,7 +419,7 @@ static void run_whole(Builder *builder, Phase phase, int microbatch, bool last, 
     add_row(builder, script, last, row);
 }
 
-/* Adds, at the start of a step, the tasks that count each micro-batch's elements. */
+/* Adds, at the start of a step, the tasks of each micro-batch's counting phase, if there is one. */
 static void run_counts(Builder *builder) {
     int64_t most = module_microbatches(builder->module);
     if (!whole_script_of(&builder->scripts, PHASE_COUNTING)->items.count) return;

@@ -37,7 +37,7 @@ typedef struct ProgramTask {
 /* An actor's first and last task in a row of its table, or in the step before or after it. */
 typedef struct ProgramRow {
     int actor, step, run, stage, row; // row -1: before the table; -2: the update
-    int first, last;                  // task numbers
+    int first, last;                  // indices of Program.tasks
 } ProgramRow;
 
 typedef struct Program {

@@ -34,14 +34,14 @@ static uint64_t bits_of(double value) {
     return bits;
 }
 
-/* ---- conversions of a program ---- */
+/* ---- transfers between devices ---- */
 
 static int slot_of(const struct TransferTable *table, const PlannedConversion *conversion,
                    int run) {
     return (run + 1) * table->conversions + conversion->number;
 }
 
-/* Returns, by device of the first pipeline, the device at its position in `run`; run -1: itself. */
+/* Returns, by device of a template's first pipeline, the counterpart in `run`; run -1: itself. */
 static int *counterparts(Arena *arena, const Symmetry *fold, int run) {
     const Module *module = fold->module;
     int *own = arena_array(arena, int, fold->device_span);
@@ -91,13 +91,13 @@ static void find_conversions(Symmetry *fold) {
     }
 }
 
-/* ---- colours ---- */
+/* ---- colour refinement ---- */
 
 /* The colours of devices. Devices of the same colour were not distinguished so far. The arrays but
  * `index` are indexed like module->devices->roles->devices. */
 typedef struct Colours {
     const Symmetry *fold;
-    int count, *of;
+    int count, *of;       // number of colours; colour of each device
     int *index;           // by device number: the array index
     uint64_t *found;      // hashes by which colours are split next
     int uplinks, *uplink; // colours of directions of uplinks: their number, and one by direction
@@ -290,7 +290,7 @@ static Colours colours_of(const Symmetry *fold, const Changes *changes, bool alo
     return colours;
 }
 
-/* ---- actors ---- */
+/* ---- actors from colours ---- */
 
 static void make_actors(Symmetry *fold, const Colours *colours) {
     Module *module = fold->module;
@@ -332,7 +332,7 @@ static void find_stands(Symmetry *fold) {
     }
 }
 
-/* ---- transfers of actors ---- */
+/* ---- transfers between actors ---- */
 
 /* The hash and the number of a transfer; equal hashes are adjacent in lists. */
 typedef struct HashedTransfer {
@@ -340,7 +340,7 @@ typedef struct HashedTransfer {
     int number;
 } HashedTransfer;
 
-/* Returns the share that equal transfers use of a direction of an uplink. */
+/* Returns the sum of the shares that equal transfers use of a direction of an uplink. */
 static double uplink_share(const SimulatedTransfers *transfers, const HashedTransfer *equal,
                            int count, int direction) {
     double share = 0;
@@ -352,8 +352,8 @@ static double uplink_share(const SimulatedTransfers *transfers, const HashedTran
     return share;
 }
 
-/* Adds the uses of uplinks of equal transfers to `use`, each uplink that stands for others once.
- * Returns their number. */
+/* Writes the uses of uplinks of equal transfers to `use`, each uplink that stands for others once.
+ * Returns the number of these uses. */
 static int add_uplinks(const Symmetry *fold, const SimulatedTransfers *transfers,
                        const HashedTransfer *equal, int count, EngineUse *use) {
     const SimulatedTransfer *first = &transfers->at[equal->number];

@@ -41,7 +41,7 @@ typedef struct ActorTransfer {
 
 typedef struct ActorTransfers {
     int count;
-    const ActorTransfer *at; // by round
+    const ActorTransfer *at; // in the order of the rounds
     double moving;           // seconds in which `copiers` copy, before all rounds
     int copier_count;
     const int *copiers; // the actors that copy their own memory
@@ -55,7 +55,7 @@ typedef struct Symmetry {
     int device_span, *actor_of; // by device number: its actor; -1: the program does not use it
     int *stands;                // by run: the run that is simulated in its place
     int ports;                  // number of ports of an actor
-    int uplink_count;           // number of uplink directions that stand for all
+    int uplink_count;           // number of simulated uplink directions, which stand for all
     int *uplink_of;             // by direction (cluster/uplinks.h): the one that stands for it
     struct TransferTable *table;
 } Symmetry;

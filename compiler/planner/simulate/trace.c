@@ -15,7 +15,7 @@ typedef struct Tracer {
     const SimulatedSteps *steps;
     json_t *events;
     int process; // number of the module's first process
-    Ends *ends;  // by actor and stream
+    Ends *ends;  // entry actor * STREAMS + stream
 } Tracer;
 
 static Ends *ends_of(const Tracer *tracer, int actor, Stream stream) {

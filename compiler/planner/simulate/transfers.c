@@ -16,23 +16,23 @@ typedef struct PassedUplink {
     double seconds;
 } PassedUplink;
 
-/* The state while a round is analysed. Arrays are by slot of the plan. */
+/* The state while a round is analysed. Arrays are by slot, a device's index in the plan. */
 typedef struct Round {
     Arena *arena;
     const Cluster *cluster;
     const Plan *plan;
     const int *device_of;
-    int from, to; // its steps are [from, to)
+    int from, to; // the round has the plan's steps [from, to)
     int kinds;    // number of link kinds
     int *joined;  // union-find parent; the root is a transfer's first slot; -1: the slot is not
                   // in the round
     double *latency[2];         // by direction and slot: seconds
     double *seconds;            // busy seconds of port (slot * kinds + kind) * 2 + direction
-    Array(PassedUplink) passed; // uplinks, by transfer
+    Array(PassedUplink) passed; // sorted by root, then by direction
     double uplinks;             // seconds of the busiest uplink
 } Round;
 
-/* ---- slots of a transfer ---- */
+/* ---- joining slots into transfers ---- */
 
 static int root_of(const Round *round, int slot) {
     while (round->joined[slot] != slot) slot = round->joined[slot];
@@ -115,7 +115,7 @@ static int compare_passed(const void *a, const void *b) {
                               : (x->direction > y->direction) - (x->direction < y->direction);
 }
 
-/* Finds what each transfer sends through uplinks, once it is known which slots are one transfer. */
+/* Sets `passed` and `uplinks`; the slots of each transfer must have been joined before. */
 static void load_round(Round *round) {
     if (!uplink_directions(round->cluster)) return;
     UplinkLoads own = uplink_loads(round->arena, round->cluster),
@@ -227,14 +227,14 @@ static double correction_of(const Round *round) {
     return all > 0 ? seconds / all : 1;
 }
 
-/* ---- transfers ---- */
+/* ---- lists of transfers ---- */
 
 static int compare_slots(const void *a, const void *b) {
     const int *x = a, *y = b;
     return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-/* Returns the slots of a transfer with their devices, sorted by device. */
+/* Returns pairs of a slot of a transfer and its device, sorted by device; *count: their number. */
 static int (*slots_of(Arena *arena, const Round *round, int root, int *count))[2] {
     int(*slots)[2] = arena_alloc(arena, sizeof *slots * (size_t)round->plan->device_count);
     *count = 0;
@@ -310,8 +310,8 @@ static SimulatedTransfer hop_of_all(Arena *arena, const Plan *plan, const int *d
                                .members = members};
 }
 
-/* Lists the devices that copy memory: those in a transfer; all devices if the plan has no steps, or
- * moves only a few bytes (moves_numbers). */
+/* Sets transfers->copiers, if anything is copied, to the devices in a transfer; to all devices if
+ * the plan has no steps or moves only a few bytes (moves_numbers). */
 static void find_movers(Arena *arena, const Plan *plan, const int *device_of, const bool *hopping,
                         SimulatedTransfers *transfers) {
     int *copiers = arena_array(arena, int, plan->device_count);

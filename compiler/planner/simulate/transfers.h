@@ -23,12 +23,12 @@ typedef struct TransferPort {
 } TransferPort;
 
 typedef struct TransferUplink {
-    int direction; // of cluster/uplinks.h
+    int direction; // one direction of an uplink (cluster/uplinks.h)
     double share;  // as EngineUse.share
 } TransferUplink;
 
 typedef struct SimulatedTransfer {
-    int round;
+    int round; // number of the round in the plan, from 0
     ht_verb verb;
     double latency, work; // seconds
     int member_count, port_count, uplink_count;
@@ -39,7 +39,7 @@ typedef struct SimulatedTransfer {
 
 typedef struct SimulatedTransfers {
     int count;
-    const SimulatedTransfer *at; // by round
+    const SimulatedTransfer *at; // in the order of the rounds
     double moving; // seconds in which `copiers` copy their own memory, before all rounds
     int copier_count;
     const int *copiers; // the devices that copy

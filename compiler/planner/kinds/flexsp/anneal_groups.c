@@ -19,18 +19,18 @@ struct FlexspState {
     const Flexsp *q;
     int batches;
     int p;        // binary logarithm of the exponent of the smoothed maximum
-    double scale; // ms; times are divided by it before they are raised to a power
+    double scale; // ms by which times are divided before they are raised to a power
     Random random;
-    Group *group;       // (batches * gpus)
+    Group *group;       // (batches * gpus): by batch and device, as in `owner`
     int *owner;         // by batch and device: the first device of its group
-    int *at;            // by sequence: its group
+    int *at;            // by sequence: its group's index in `group`
     double *work;       // (sequences): ms on one device
     double *power;      // by batch: the sum of its groups' powers
     int *order;         // (sequences), longest first
     double temperature; // current temperature of annealing
     double best;
     int *best_at, *best_degree; // the best state: by sequence its group, by group its degree
-    int *gathered;              // scratch, by sequence
+    int *gathered;              // scratch (sequences): the sequences of a block (block_gather)
 };
 
 /* As multiples of the scale: the last temperature; the limit of times before powers are taken. */

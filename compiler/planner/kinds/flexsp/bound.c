@@ -1,4 +1,4 @@
-/* The cost of groups, and the lower bound of all plans. */
+/* Computes the costs of groups and sequences, and the lower bound of all plans. */
 #include "planner/kinds/flexsp/flexsp.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <math.h>
 
-/* The moves of a search without a limit, and the moves of a slow core in a second. */
+/* USUAL_WORK: moves of a search without a limit. WORK_RATE: moves of a slow core in a second. */
 static const long USUAL_WORK = 18000000;
 static const double WORK_RATE = 7e6;
 

@@ -42,7 +42,7 @@ static double mixture_least(const Strategy *s, int count, double each, double we
 /* Returns the factor of a stage's time in the bound that replaces the longest stage by the mean. */
 static double mean_weight(const Pipeline *p) { return 1 + (p->microbatches - 1.0) / p->stages; }
 
-/* Fills in the entries of one stage. */
+/* Sets the entries of one stage in `ms`, `sum` and `mean`. */
 static void stage_relax(Relaxed *r, int stage) {
     int count, width = r->q->layers + 1;
     double handover = INFINITY, ends = INFINITY, weight = mean_weight(r->p);
@@ -62,7 +62,8 @@ static void stage_relax(Relaxed *r, int stage) {
     }
 }
 
-/* Returns the least sum of `cost` over stages of at most `cap` ms; sets `layers` unless NULL. */
+/* Returns the least sum of `cost` over stages of at most `cap` ms; INFINITY: there is none. Sets
+ * `layers`, by stage, unless NULL. */
 static double stages_least(const Relaxed *r, const double *cost, double cap, int *layers) {
     int width = r->q->layers + 1, stages = r->p->stages;
     Arena *scratch = arena_create();

@@ -1,3 +1,4 @@
+/* Reads Galvatron's input, and writes its plan and its bound as JSON. */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include "planner/kinds/input.h"

@@ -59,7 +59,7 @@ typedef struct Strategy {
     bool recompute;
     double ms;   // time of a micro-batch in the layer
     double left; // ms of gradient synchronisation that the layer's own backward pass does not hide
-    double mb;   // model states, and the activations of all micro-batches in flight
+    double mb;   // MB of model states and of the activations of all micro-batches in flight
 } Strategy;
 
 /* A stage: `count[0]` layers of strategy[0], then `count[1]` of strategy[1]. */
@@ -77,7 +77,7 @@ typedef struct GalvatronPlan {
 
 /* The lower bound of all plans, the pipeline that has it, and the layers of its relaxed stages. */
 typedef struct GalvatronBound {
-    double value;
+    double value;  // ms; INFINITY: no plan fits
     int pipelines; // the number of pipelines that were bounded
     Pipeline pipeline;
     int layers[GALVATRON_STAGES];

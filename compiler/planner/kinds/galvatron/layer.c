@@ -25,7 +25,7 @@ static double exchange_ms(const Galvatron *q, const Strategy *s, double samples)
     return calls * (one + q->links.latency_ms);
 }
 
-/* Returns the ms of the all-reduce of a layer's gradients over g devices of equal parameters. */
+/* Returns the ms of the all-reduce of a layer's gradients in a stage of `gpus` devices. */
 static double sync_ms(const Galvatron *q, const Strategy *s, int gpus) {
     int g = s->dp * s->ulysses;
     if (g == 1) return 0;
@@ -35,7 +35,8 @@ static double sync_ms(const Galvatron *q, const Strategy *s, int gpus) {
     return (g - 1.0) / g * q->parameter_mb / s->tp / links[log_of(g)];
 }
 
-/* Returns the share of a layer's states that one of g devices keeps, with m micro-batches. */
+/* Returns the share of a layer's states that one of g devices keeps under ZeRO level `zero`, with m
+ * micro-batches. */
 static double zero_share(int zero, int g, int m) {
     double e = 1.0 / g + 0.003, gathered = m == 1 ? 1 : 0;
     if (zero == 0) return 1;
@@ -43,7 +44,7 @@ static double zero_share(int zero, int g, int m) {
                      : (7 + gathered) / 8 * e + (1 - gathered) / 8;
 }
 
-/* Sets the time and memory of a strategy in a stage. */
+/* Sets `ms`, `left` and `mb` of a strategy in a stage. */
 static void strategy_price(const Galvatron *q, const Pipeline *p, int stage, Strategy *s) {
     int t = degree_of(s), m = p->microbatches, behind = p->stages - stage;
     double samples = samples_of(q, p, s),

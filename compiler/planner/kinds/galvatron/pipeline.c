@@ -32,7 +32,7 @@ static void microbatches_add(const Making *making, Pipeline pipeline) {
         }
 }
 
-/* Adds the pipelines that begin with `pipeline`, with the classes of bit set `used`. */
+/* Adds the pipelines that begin with `pipeline`; `used` is the bit set of its classes. */
 static void classes_add(const Making *making, const Pipeline *pipeline, unsigned used) {
     const Galvatron *q = making->q;
     if (used == (1u << q->class_count) - 1) microbatches_add(making, *pipeline);

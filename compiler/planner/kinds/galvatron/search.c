@@ -21,7 +21,7 @@ static Front *front_of(const Search *s, int stage, int layers) {
     return &s->front[stage * (s->q->layers + 1) + layers];
 }
 
-/* Adds a plan to a front unless one in it is as good; removes plans that the new one beats. */
+/* Adds a plan to a front unless one there is as good; removes plans that the new one beats. */
 static void front_add(const Search *s, Front *front, const StagePlan *plan) {
     for (int i = 0; i < front->count; i++)
         if (front->at[i].ms <= plan->ms && front->at[i].left <= plan->left) return;

@@ -55,7 +55,7 @@ static void check_lengths(Field lengths, const int *at, int count, int held) {
                          "a sequence of %d tokens; the pipelines hold at most %d", at[i], held);
 }
 
-/* Reads the input. Returns false after an error. */
+/* Reads schemes, strategies and the batch into *task. Returns false after an error. */
 static bool task_read(Arena *arena, Field input, Task *task) {
     static const char *const keys[] = {"schemes", "strategies", "lengths", NULL};
     int count;

@@ -54,7 +54,7 @@ static void make_buckets(Bound *bound, const Batch *batch) {
     }
 }
 
-/* ---- the program ---- */
+/* ---- the linear or integer program ---- */
 
 /* Returns W_v: the most ms that each of a pipeline's v micro-batches may weigh in `time`. */
 static double most_weight(const Scheme *scheme, double time, int v) {
@@ -91,7 +91,7 @@ static int most_pipelines(const Bound *bound, int index) {
 typedef struct SchemeRows {
     const Scheme *scheme;
     int pipelines, weight, tokens; // rows: pipelines at most n_j; their weight; their tokens
-    int count;                     // column of n_j
+    int count;                     // column: n_j, the number of pipelines
 } SchemeRows;
 
 /* Adds the columns y_jv. Several v, up to `last`, may share a column, with their best bound. */

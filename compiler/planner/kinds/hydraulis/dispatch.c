@@ -1,5 +1,5 @@
-/* Assigns sequences to micro-batches (bin packing), and chooses their number by local search.
- * exchanges.c moves them afterwards; strategies.c chooses the strategies. */
+/* Assigns sequences to micro-batches (bin packing), and chooses the numbers of micro-batches by
+ * local search. exchanges.c moves sequences afterwards; strategies.c chooses the strategies. */
 #include "planner/kinds/hydraulis/dispatch.h"
 
 #include <math.h>
@@ -59,7 +59,7 @@ static void dispatch_copy(Dispatch *to, const Dispatch *from) {
     memcpy(to->microbatches, from->microbatches, sizeof(int) * (size_t)from->count);
 }
 
-/* ---- longest first ---- */
+/* ---- dispatching the longest sequences first ---- */
 
 /* Adds a pipeline's bins to the last class if the class's pipelines equal it, else to a new one. */
 static void add_pipeline(Dispatcher *dispatcher, const Dispatch *dispatch, int pipeline) {
@@ -86,7 +86,7 @@ static bool open_bins(Dispatcher *dispatcher, const Dispatch *dispatch) {
     return true;
 }
 
-/* Returns the lightest bin of a class with room for a sequence; -1: no bin has room. */
+/* Returns the index in a class of its lightest bin with room for a sequence; -1: none has room. */
 static int lightest(const Dispatcher *dispatcher, Class *class, int length) {
     const Bin *bins = dispatcher->bins + class->first;
     int most = dispatcher->schemes->at[class->scheme].tokens, best = -1, room = 0;
@@ -162,7 +162,7 @@ void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch 
     }
 }
 
-/* ---- how many micro-batches ---- */
+/* ---- choosing the numbers of micro-batches ---- */
 
 /* Returns the number of micro-batches, at most `most`, with which a pipeline takes the most tokens
  * in a time. Assumes that sequences are divisible. Sets *tokens to the number of tokens. */
@@ -178,7 +178,7 @@ static int best_number(const Scheme *scheme, double per_token, double time, int 
 }
 
 /* Returns the tokens that the pipelines must take if sequences are divisible: the batch's tokens,
- * at most those of the largest micro-batch for each sequence. */
+ * but at most the tokens of the largest micro-batch times the number of sequences. */
 static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
                             const Dispatch *dispatch) {
     int most = 0;
@@ -262,7 +262,7 @@ static bool is_shorter(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
 }
 
 /* Changes the micro-batches of each pipeline of a run by `change`, and keeps the change if the step
- * gets shorter. Returns whether it does. */
+ * gets shorter. Returns whether the change was kept. */
 static bool try_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run own,
                     int change) {
     if (dispatch->microbatches[own.first] + change < 0) return false;
@@ -326,13 +326,13 @@ static void sort_numbers(Dispatch *dispatch) {
         }
 }
 
-/* Changes the numbers of one run, or of two, as long as the step gets shorter. */
+/* Changes the numbers of micro-batches of one run or of two, as long as the step gets shorter. */
 static void descend(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     while (change_one(dispatcher, batch, dispatch) || change_two(dispatcher, batch, dispatch))
         sort_numbers(dispatch);
 }
 
-/* Changes a few numbers at random. */
+/* Changes a few numbers of micro-batches at random, and computes the time of the step. */
 static void kick(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Random *random) {
     for (int turn = 1 + random_below(random, 3); turn > 0; turn--) {
         Run run = run_from(dispatch, random_below(random, dispatch->count));
@@ -376,7 +376,7 @@ static void make_room(Dispatcher *dispatcher, const Batch *batch, Dispatch *disp
     }
 }
 
-/* ---- small batches ---- */
+/* ---- small batches: trying all numbers of micro-batches ---- */
 
 enum { FEW = 1 << 14 };
 
@@ -406,7 +406,7 @@ static bool are_falling(const Dispatch *dispatch) {
     return true;
 }
 
-/* Tries all combinations of numbers of micro-batches. */
+/* Tries all combinations of numbers of micro-batches. Leaves the best in dispatcher->best. */
 static void try_all(Dispatcher *dispatcher, const Batch *batch) {
     Dispatch *best = &dispatcher->best, *now = &dispatcher->now;
     dispatch_copy(now, best);

@@ -16,7 +16,7 @@
 /* The pipelines of a strategy, and the number of micro-batches of each. */
 typedef struct Dispatch {
     int count;
-    int *schemes, *microbatches; // [pipeline]
+    int *schemes, *microbatches; // by pipeline: its scheme's index; its number of micro-batches
     double time;                 // ms of a step
 } Dispatch;
 
@@ -26,11 +26,11 @@ Dispatcher *dispatcher_create(Arena *arena, const Schemes *schemes, int gpus, in
 
 /* Searches for the dispatch of a batch under a strategy: a descent, and at most `kicks` restarts
  * from the best dispatch, changed at random. The time is INFINITY if the pipelines cannot hold the
- * sequences. The result is valid until the next call, which reuses it. */
+ * sequences. The next call overwrites the result. */
 const Dispatch *dispatch_find(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch,
                               Random *random, int kicks);
 
-/* Returns how many sequences were put into micro-batches: all searches' measure of work. */
+/* Returns how many sequences all searches so far have put into micro-batches: a measure of work. */
 long dispatcher_work(const Dispatcher *dispatcher);
 
 /* Returns the ms of a step if sequences could be divided at will; no dispatch is much faster. */
@@ -41,7 +41,7 @@ typedef struct SequencePlaces {
     int *pipelines, *microbatches;
 } SequencePlaces;
 
-/* Writes the places of the sequences in the last dispatch that was found. */
+/* Writes to `places` the places of the batch's sequences in `dispatch`. */
 void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch *dispatch,
                      SequencePlaces places);
 

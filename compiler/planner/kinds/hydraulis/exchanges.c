@@ -16,7 +16,7 @@ typedef struct SequenceExchanges {
     const Batch *batch;
     const Dispatch *dispatch;
     SequencePlaces at;
-    int *first; // by pipeline: its first bin
+    int *first; // by pipeline: the index of its first bin
     Bin *bins;
     double *times; // by pipeline: ms of a step
     int trials;
@@ -73,7 +73,7 @@ static int slowest(const SequenceExchanges *moves) {
     return most;
 }
 
-/* Returns whether both changed pipelines beat the slower old time of both; if so, sets `times`. */
+/* Returns whether both pipelines' new times are below the larger old time; if so, sets `times`. */
 static bool is_faster(SequenceExchanges *moves, int a, int b) {
     double most = fmax(moves->times[a], moves->times[b]) * (1 - 1e-9), own = time_of(moves, a),
            other = time_of(moves, b);

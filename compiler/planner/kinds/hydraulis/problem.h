@@ -20,7 +20,7 @@ typedef struct Schemes {
 
 /* A strategy: how many pipelines it has of each scheme. */
 typedef struct Strategy {
-    int *pipelines; // [scheme]
+    int *pipelines; // by scheme: number of its pipelines
 } Strategy;
 
 /* A batch: its sequences from the longest to the shortest. */

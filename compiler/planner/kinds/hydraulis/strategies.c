@@ -35,7 +35,7 @@ static bool is_done(const Search *search, double part) {
            budget_spent(search->budget);
 }
 
-/* ---- reading ---- */
+/* ---- reading the input ---- */
 
 /* Draws a batch of TOKENS_A_DEVICE tokens a device from a sample; the last sequence is cut. */
 static Batch draw_batch(Search *search, const int *sample, int count) {
@@ -77,7 +77,7 @@ static int *search_read(Search *search, Field input, int *count) {
     return input_error(input) ? NULL : sample;
 }
 
-/* ---- candidates ---- */
+/* ---- candidate strategies ---- */
 
 static Candidate *candidate_create(Search *search) {
     Candidate *candidate = arena_new(search->arena, Candidate);
@@ -102,7 +102,7 @@ static bool holds(const Search *search, const Strategy *strategy, int length) {
     return false;
 }
 
-/* Adds random pipelines, often several of a scheme, while devices are left for one. */
+/* Adds random pipelines, often several of a scheme, until the devices left suffice for none. */
 static void fill(Search *search, Strategy *strategy) {
     for (;;) {
         int left = devices_left(search, strategy), fitting = 0, pick = -1;
@@ -129,7 +129,7 @@ static void mutate(Search *search, Strategy *strategy) {
     fill(search, strategy);
 }
 
-/* Returns a batch's ms under a strategy; INFINITY: it does not fit, or is hardly below `most`. */
+/* Returns a batch's ms under a strategy; INFINITY: no memory, or an estimate not below `most`. */
 static double time_below(Search *search, const Strategy *strategy, int batch, double most) {
     const double slack = 0.97;
     const Batch *of = &search->batches[batch];
@@ -261,7 +261,7 @@ static void improve(Search *search, Set *set) {
     }
 }
 
-/* Finds the set of strategies for batches drawn from the sample. */
+/* Returns the set of strategies for the batches that were drawn from the sample. */
 static Set find_strategies(Search *search) {
     Set set = {0, arena_array(search->arena, Candidate *, search->most)};
     Candidate *pool[STARTS];
@@ -275,7 +275,7 @@ static Set find_strategies(Search *search) {
     return set;
 }
 
-/* ---- the plan ---- */
+/* ---- the plan and the bound as JSON ---- */
 
 static json_t *strategy_json(const Search *search, const Strategy *strategy) {
     json_t *list = json_array();

@@ -43,7 +43,7 @@ typedef struct Bound {
     const Malleus *malleus;
     Array(DeviceKind) kinds;
     Array(Interval) intervals;
-    double least_rate; // y of the fastest group
+    double least_rate; // rate y of the fastest group
     double speed;      // sum over all nodes of the largest sum of 1 / y of their groups
     int pipelines;     // row of the program being written: the number of pipelines
 } Bound;
@@ -99,7 +99,7 @@ static void list_intervals(Bound *bound) {
     }
 }
 
-/* ---- the program ---- */
+/* ---- the linear or integer program ---- */
 
 /* Returns how many nodes have the rates of a node; 0 when an earlier node has them, too. */
 static int count_like(const Malleus *malleus, int node) {
@@ -204,7 +204,7 @@ static double longest_short(Bound *bound, double low, double high, bool integers
     return low;
 }
 
-/* ---- the answer ---- */
+/* ---- the bound and its proof ---- */
 
 /* Returns the bound by the sum of all speeds. The sum of a pipeline's stages is at least L y of the
  * fastest group, and m micro-batches take (m - 1) o more: (T - L y) sum 1 / y >= L (B - P). */

@@ -82,7 +82,7 @@ static void place_better(const Malleus *malleus, const MalleusStage *stages, int
     }
 }
 
-/* Returns whether every stage holds its wanted layers at any position, so that any order works. */
+/* Puts stage i at position i. Returns whether each stage's wanted layers fit at every position. */
 static bool fits_anywhere(const Malleus *malleus, const MalleusStage *stages, int count,
                           Room *room) {
     for (int i = 0; i < count; i++) {
@@ -127,7 +127,7 @@ static int make_room(const Malleus *malleus, const MalleusStage *stages, int cou
     return count_room(malleus, stages, count, room);
 }
 
-/* ---- layers ---- */
+/* ---- dividing layers among stages ---- */
 
 /* Gives each stage one layer, and all other layers to the fastest stages with memory for them.
  * Returns the sum of the stages' times. There must be memory for all layers. */
@@ -173,7 +173,7 @@ static double find_room(const Malleus *malleus, const MalleusStage *stages, int 
     return bottleneck;
 }
 
-/* Appends a trade unless its sum is no less than the last trade's. */
+/* Appends a trade if its sum is less than the last trade's. */
 static void add_trade(Pipeline *pipeline, double most, double sum) {
     if (!pipeline->trade_count ||
         sum < pipeline->trades[pipeline->trade_count - 1].sum * (1 - 1e-12))
@@ -235,7 +235,7 @@ double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count,
     return (microbatches - 1) * best->most + best->sum;
 }
 
-/* ---- micro-batches ---- */
+/* ---- dividing micro-batches among pipelines ---- */
 
 /* Returns the least time of `microbatches` micro-batches over the pipeline's trades. */
 static double pipeline_time(const Pipeline *pipeline, int microbatches) {
@@ -276,8 +276,8 @@ static double share_smoothly(const Malleus *malleus, const Pipeline *pipelines, 
     return time;
 }
 
-/* Gives each pipeline the whole micro-batches that it finishes within `time`. Returns how many are
- * then left, negative when too many were given. */
+/* Gives each pipeline the micro-batches that it finishes within `time`, at least one for each
+ * stage. Returns how many are then left; negative: too many were given. */
 static int give(const Malleus *malleus, const Pipeline *pipelines, int count, double time,
                 int *microbatches) {
     int missing = malleus->microbatches;

@@ -9,7 +9,7 @@ enum { MOST_STAGES = 64, MOST_TRADES = 24 };
 
 /* A node's devices from the fastest to the slowest. */
 typedef struct MalleusNode {
-    int *devices;  // numbers in the cluster
+    int *devices;  // the devices' numbers in the cluster
     double *rates; // by entry of `devices`, ascending
 } MalleusNode;
 
@@ -72,8 +72,8 @@ void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pip
 double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count, int microbatches);
 
 /* Returns the least time in which `count` pipelines finish all micro-batches; each gets at least
- * one for each of its stages. Writes their numbers to `microbatches` unless NULL, and to *smooth
- * the time with divisible micro-batches. Returns INFINITY if a pipeline cannot hold the layers. */
+ * one for each stage. Writes their numbers to `microbatches` unless NULL; to *smooth the time with
+ * divisible micro-batches. INFINITY: a pipeline lacks memory, or the micro-batches are too few. */
 double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int count,
                        int *microbatches, double *smooth);
 

@@ -1,5 +1,4 @@
-/* Decides which devices form tensor-parallel groups, and which groups form pipelines, by
- * annealing. */
+/* Decides by annealing which devices form tensor-parallel groups, which groups form pipelines. */
 #include "planner/kinds/malleus/problem.h"
 
 #include "planner/kinds/budget.h"
@@ -19,7 +18,7 @@ typedef struct Search {
     const Malleus *malleus;
     Random random;
     State state, next, best;
-    double penalty; // energy of a state with a pipeline that cannot hold the layers: above any time
+    double penalty; // unit of the energy when layers do not fit (weigh): above any step's time
     bool *changed;  // by owner (pipelines, then idle): whether the move changed its groups
 } Search;
 
@@ -35,7 +34,7 @@ int grouping_stages(const Malleus *malleus, const Grouping *grouping, int owner,
     return count;
 }
 
-/* ---- states ---- */
+/* ---- states and their energy ---- */
 
 static State state_create(Arena *arena, const Malleus *malleus) {
     int devices = malleus->node_count * malleus->per_node;
@@ -185,7 +184,7 @@ static bool move_swap(Search *search) {
     return true;
 }
 
-/* Splits a group into halves; the second half may go to another pipeline. */
+/* Splits a group into halves; the second half may go to another pipeline or become idle. */
 static bool move_split(Search *search) {
     Grouping *grouping = &search->next.grouping;
     Group *group = pick(search);
@@ -261,7 +260,7 @@ static void step(Search *search, double temperature) {
     if (search->state.time < search->best.time) state_copy(malleus, &search->best, &search->state);
 }
 
-/* Anneals the best state so far; the temperature falls from `hot` to 0.0001 times its energy. */
+/* Anneals from the best state; the temperature falls from `hot` to 0.0001 times its energy. */
 static void anneal(Search *search, double hot, long steps, const Budget *budget) {
     const double cold = 0.0001;
     state_copy(search->malleus, &search->state, &search->best);

@@ -12,8 +12,8 @@ typedef struct Rows {
     int *last; // (operators): row: the operator ends before column `end`
 } Rows;
 
-/* Adds the columns of an operator: its start, and, for each allotment, how many of its layers run
- * on it. Returns the first allotment's column. */
+/* Adds the columns of an operator: the start (*start) and, for each allotment, how many layers run
+ * on this allotment. Returns the first allotment's column. */
 static int operator_columns(Program *program, const Operator *operator, int * start) {
     *start = program_column(program, 0, INFINITY, 0, false);
     int first = 0, row = program_row(program, operator->layers, operator->layers);
@@ -25,7 +25,7 @@ static int operator_columns(Program *program, const Operator *operator, int * st
     return first;
 }
 
-/* Adds a row: the operator's start plus its time is at most another column. Returns its number. */
+/* Adds a row: the operator's start plus its time is at most column `column`. Returns the row. */
 static int ends_before(Program *program, const Operator *operator, int start, int first,
                        int column) {
     int row = program_row(program, 0, INFINITY);
@@ -36,9 +36,9 @@ static int ends_before(Program *program, const Operator *operator, int start, in
     return row;
 }
 
-/* Finds the least end of the last slice, if layers may be divided. Every operator starts when the
- * operators before it have ended, and ends by the least end. The sum of devices times time over all
- * layers is at most the number of devices times the least end. */
+/* Returns the least end of the last slice, if layers may be divided, and its proof. Every operator
+ * starts when the operators before it have ended, and ends by the least end. The sum of devices
+ * times time over all layers is at most the number of devices times the least end. */
 SpindleBound spindle_bound(Arena *arena, const Spindle *q) {
     Program *program = program_create();
     int *start = arena_array(arena, int, q->operator_count),

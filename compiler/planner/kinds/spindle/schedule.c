@@ -21,7 +21,7 @@ typedef struct Checkpoint {
 
 /* The data of a schedule from which later schedules are made. */
 typedef struct Made {
-    Checkpoint *at; // (pieces / stride + 1)
+    Checkpoint *at; // (pieces / stride + 1): entry i is that before place i * stride
     double *end;    // (pieces): ms at which the piece ends
     double objective;
 } Made;
@@ -30,7 +30,7 @@ typedef struct Made {
 typedef struct Held {
     double *mb;      // (gpus): MB of a device's states
     bool *layers;    // (gpus, weights, layers): whether the device holds the layer's states
-    double overflow; // MB that fit nowhere
+    double overflow; // MB of states above the devices' memory, summed over devices
 } Held;
 
 /* The devices found for a piece. */
@@ -145,7 +145,7 @@ Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights) {
     return s;
 }
 
-/* Starts from a checkpoint of the schedule kept: if s->named, the first, with all devices free. */
+/* Starts from a checkpoint of the schedule kept (the first, with all devices free, if s->named). */
 static void schedule_begin(Scheduler *s, int checkpoint) {
     const Spindle *q = s->q;
     const Checkpoint *at = &s->kept.at[checkpoint];
@@ -338,7 +338,7 @@ static Around find_around(const Scheduler *s, const Choices *choices, int piece)
     return around;
 }
 
-/* Schedules a piece on devices, which it writes to s->chosen. Returns the piece's start in ms. */
+/* Schedules a piece, and writes its devices to s->chosen. Returns the piece's start in ms. */
 static double piece_place(Scheduler *s, const Choices *choices, int piece, const Around *around) {
     int o = piece / PIECES;
     const StackedPiece *choice = &choices->piece[piece];
@@ -373,7 +373,7 @@ static double piece_busy(const Spindle *q, const Choices *choices, int piece) {
     return p->layers * allotment->ms * allotment->devices;
 }
 
-/* Records the devices' times before a place that has a checkpoint. */
+/* Records the devices' times before a place, if it has a checkpoint other than s->first. */
 static void checkpoint_make(Scheduler *s, int place) {
     if ((s->stride > 1 && place % s->stride) || place == s->first * s->stride) return;
     Checkpoint *at = &s->made.at[place / s->stride];

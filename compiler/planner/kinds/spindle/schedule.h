@@ -27,7 +27,7 @@ typedef struct Piece {
 typedef struct Choices {
     StackedPiece *piece; // (operators * PIECES), by operator
     int count;           // number of pieces that have layers
-    int *order;          // (count): piece numbers
+    int *order;          // (count): indices of `piece`, in the order of scheduling
     int *place;          // (operators * PIECES): a piece's index in `order`; -1: it has no layers
 } Choices;
 

@@ -12,16 +12,16 @@ typedef struct Search {
     Scheduler *scheduler;
     Random random;
     int pieces;
-    const bool *after; // (operators, operators): the first follows the second, directly or not
-    int *others;       // (pieces), scratch
+    const bool *after; // entry a * operators + b: operator a follows b, directly or indirectly
+    int *others;       // (pieces): scratch of order_move, pieces that move along
     Choices now, next, best;
     Places changed; // places at which the order or its pieces differ from `now`
     double now_objective, best_ms;
     int centre;         // place of a step's last change that was not picked near another; -1: none
     int *critical;      // (critical_count), pieces that the end of the schedule waits for
-    int critical_count; // found every REORDER steps, so that some may be out of date
-    bool *is_critical;  // (pieces), scratch
-    double *start;      // (pieces), scratch
+    int critical_count; // pieces found up to REORDER steps ago; some may be critical no more
+    bool *is_critical;  // (pieces): scratch of find_critical
+    double *start;      // (pieces): scratch of order_by_start, ms by place
 } Search;
 
 static Choices choices_create(Arena *arena, int pieces) {
@@ -36,7 +36,7 @@ static void choices_copy(Choices *to, const Choices *from, int pieces) {
     to->count = from->count;
 }
 
-/* Returns, by pair of operators, whether the first follows the second, perhaps indirectly. */
+/* Returns, as entry a * operators + b, whether operator a follows b, perhaps indirectly. */
 static const bool *find_after(Arena *arena, const Spindle *q) {
     int count = q->operator_count;
     bool *after = arena_array(arena, bool, count *count);
@@ -109,7 +109,7 @@ static int place_pick(Search *s, int place) {
     return near_pick(s, place);
 }
 
-/* A step of the search: moves a random piece to a random place in the order. */
+/* Moves a random piece to a random place in the order. */
 static void place_move(Search *s) {
     int from = changed_pick(s), to = place_pick(s, from);
     if (from != to) order_move(s, from, to);
@@ -287,8 +287,8 @@ static int allotment_within(const Operator *operator, double ms) {
     return best;
 }
 
-/* Returns, by operator in one piece, the longest time from its start to the end of all operators.
- * Each operator's time is changed at random by up to SPREAD. */
+/* Returns, by operator, the longest ms from its start to the end of all operators, each in one
+ * piece. Each operator's time is changed at random by up to the fraction SPREAD. */
 static double *find_ways(Arena *arena, Search *s) {
     const double SPREAD = 0.2;
     const Spindle *q = s->q;
@@ -353,7 +353,7 @@ typedef struct Round {
     Search **player;
     int first, count; // every second search of `count`, from number `first` on
     double hot, cold;
-    int64_t work; // work of each search
+    int64_t work; // units of work (schedule_work) of each search
 } Round;
 
 static void *play(void *argument) {

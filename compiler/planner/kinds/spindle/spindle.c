@@ -1,3 +1,4 @@
+/* Reads Spindle's input, and writes its plan and its bound as JSON. */
 #include "planner/kinds/spindle/spindle.h"
 
 #include "planner/kinds/input.h"

@@ -32,13 +32,13 @@ typedef struct Operator {
 
 typedef struct Spindle {
     int gpus, island, operator_count, weights_count, layers_most; // layers_most: of an operator
-    double memory_mb;
+    double memory_mb;                                             // MB of a device
     const Operator *operator; // each operator comes after the operators in its `after`
 } Spindle;
 
 typedef struct Slice {
     int operator, layers, device_count;
-    double start;
+    double start; // ms
     const int *devices;
 } Slice;
 
@@ -50,7 +50,7 @@ typedef struct SpindlePlan {
 
 /* A lower bound of all plans, and its proof: the duals of the linear program's rows. */
 typedef struct SpindleBound {
-    double value;
+    double value;      // ms
     double area;       // dual of the row of the devices' time
     const double *end; // (operators): dual of the row that makes the operator end before the plan
 } SpindleBound;
