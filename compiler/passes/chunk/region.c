@@ -157,7 +157,7 @@ static bool counts_rows(const Rule *rule, int factor) {
     return counts;
 }
 
-/* Returns whether the rule computes rows independently. */
+/* Returns whether the rule computes rows independently or only adds them up. */
 static bool rows_alone(const Op *op, int bound) {
     const Rule *rule = op->def->rule;
     int number = op->binding->factors[bound].factor;
@@ -182,7 +182,8 @@ static bool adds_rows(const Op *op, int bound, const Value *result) {
     return adds;
 }
 
-/* Returns whether a kernel that uses offsets sees the cut dimension as a separate dimension. */
+/* Returns false if the kernel uses offsets and the rule writes dimension `dim` as one with
+ * others. */
 static bool seen_alone(const Op *op, const BoundAccess *access, int bound, int dim) {
     bool alone = dim < 0 || op->def->rule->kind != RULE_CALL ||
                  !op->def->rule->factors[op->binding->factors[bound].factor].offset;
@@ -277,7 +278,7 @@ static bool has_layers(const Chunked *region) {
     return false;
 }
 
-/* Returns whether chunks save memory: of results with rows, operators outside read few elements. */
+/* Returns whether chunks save memory: outside operators read at most `elements` / 2 with rows. */
 static bool wins_memory(const Chunked *region) {
     const Module *module = region->module;
     int64_t given = 0;

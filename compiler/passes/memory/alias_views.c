@@ -59,7 +59,7 @@ static bool is_same_view(const Views *views, const Op *op) {
            module_layouts_equal(views->module, x->layout, y->layout, x->type);
 }
 
-/* Returns whether the kernel of an operator accepts the strides of tensor k on all devices. */
+/* Returns whether an operator's kernel accepts the strides of tensor k (operands, then results). */
 static bool takes_tensor(Views *views, const Op *op, int k) {
     Module *module = views->module;
     bool result = k >= op->operand_count;

@@ -265,7 +265,7 @@ static void keep(const Memory *memory, Role *role, const Value *value) {
 }
 
 /* Moves values of the loop that operators after it read directly, not as a sum over micro-batches,
- * from the slot to the arena. They exist only in steps of one micro-batch. */
+ * from the slot to the arena. Such values exist only in steps of one micro-batch. */
 static void release_read_behind(const Memory *memory, Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];

@@ -112,7 +112,7 @@ static bool same_layer(const Op *a, const Op *b) {
            layer_equal(a->source->layer, b->source->layer);
 }
 
-/* Returns `from`, or a whole copy of it if `from` and `to` have different pending reductions. */
+/* Returns `from`, or its reduced and replicated copy if `from` and `to` are sum and max. */
 static Value *reducible(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         const char *reason) {
     StateKind before = layout_partial(from->layout), after = layout_partial(to);

@@ -212,7 +212,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     return true;
 }
 
-/* Makes a joiner of all results by `merge`; false: it cannot join a partial or turning result. */
+/* Makes the joiner `name` of all results. False: not declared, or a result is partial or moves. */
 static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
     const OpDef *def = module_def_named(round->propagation->module, name);
@@ -243,7 +243,7 @@ static bool add_joiners(Round *round) {
 
 /* ---- ring steps ---- */
 
-/* Appends an operator of the ring. It recomputes its counterpart if the replaced one recomputes. */
+/* Appends a ring operator. Sets its `recomputes` if the operator that it replaces recomputes. */
 static void put(Round *round, Op *op) {
     Propagation *propagation = round->propagation;
     RingOps *kept = &propagation->ring_ops[round->op->index];
@@ -306,7 +306,7 @@ static void move_operands(Round *round, int turn) {
     }
 }
 
-/* Makes and places the operator of ring step `turn`, its results laid out as they are then. */
+/* Appends and returns the operator of ring step `turn`, whose results have that step's layouts. */
 static Op *turn_op(Round *round, Value *const *operands, int turn) {
     Op *op = ir_clone(round->propagation->module, round->op, operands);
     for (int k = 0; k < op->result_count; k++) {
