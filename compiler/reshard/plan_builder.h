@@ -73,7 +73,7 @@ const char *name_plan(PlanBuilder *planner);
 /* Returns a copy of a finished plan without scratch data. */
 Plan *plan_copy(Arena *arena, const Plan *plan);
 
-/* Order (order/): makes the steps several times, hierarchical or not, and takes the cheapest. */
+/* ---- order (order/): makes steps repeatedly, hierarchical or not; takes the cheapest ---- */
 
 /* Makes the steps of the plan's tasks, and counts the bytes that they move. */
 void choose_steps(PlanBuilder *planner);
@@ -81,7 +81,7 @@ void choose_steps(PlanBuilder *planner);
 /* Makes the steps once, hierarchical if `tiers` is set. */
 void make_steps(PlanBuilder *planner);
 
-/* Fuses collectives of small tensors into one; tensors that are large stay alone. */
+/* Fuses collectives of the same kind for small tensors into one; large tensors keep their own. */
 void fuse_collectives(PlanBuilder *planner);
 
 /* ---- tasks (intersection/): from conversions to buckets and tasks ---- */

@@ -677,7 +677,7 @@ static void report_all_refused(Propagation *propagation) {
                    propagation->rules[bodies->stages.count]);
 }
 
-/* Returns a `turns` rule's use along an axis, over all stages. Sets *cuts if the axis exceeds 1. */
+/* Returns what a `turns` rule did on all stages. Sets *cuts if an axis has size 2 or more. */
 static RuleUse turns_of(const Propagation *propagation, const char *dim, const char *axis,
                         bool *cuts) {
     const Module *module = propagation->module;

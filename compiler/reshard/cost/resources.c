@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The state of pricing steps with shared processors. */
+/* The processors of a plan's devices while its steps are priced. */
 struct Resources {
     const Plan *plan;
     double touched; // bytes that all devices touch; for a finished plan, with its scratch space

@@ -11,7 +11,7 @@
 #include "reshard/plan_builder.h"
 #include "reshard/plan.h"
 
-/* Lists of the steps and tasks of each device: lowering a device visits no other steps. */
+/* ---- the steps and tasks of each device: lowering a device visits no other steps ---- */
 
 /* A step in which a device takes part. */
 typedef struct StepPlace {
