@@ -88,7 +88,7 @@ static bool may_overwrite(const Op *op, int k) {
 }
 
 /* Returns whether all readers of a value and of its views, except `row`, accept its strides without
- * overwriting it, and no output fetches it. Makes the views subviews of the value. */
+ * overwriting it, and no output fetches it. Makes views that it checks subviews of the value. */
 static bool is_taken(Views *views, Value *value, const Op *row) {
     const Readers *readers = &views->readers[value->id];
     bool taken = !views->fetched[value->id];
