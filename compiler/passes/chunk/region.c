@@ -76,7 +76,7 @@ static void find_outside(Chunked *region) {
     }
 }
 
-/* Returns whether an outside operator, no product, makes one large value for the region alone. */
+/* Returns whether an operator, not a product, makes one large value that only the region reads. */
 static bool gives_large(Chunked *region, const Op *op) {
     if (!region->needed[op->index] || op->result_count != 1 || !is_large(region, op->results[0]) ||
         op->def->rule->form == RULE_PRODUCT || op->section == SECTION_UPDATE)
@@ -85,8 +85,8 @@ static bool gives_large(Chunked *region, const Op *op) {
     return !region->outside[op->results[0]->id];
 }
 
-/* Adds operators that compute large values for the region alone, for example the label smoothing
- * that is added to the gradient of logits. */
+/* Adds operators that make large values which only the region reads, for example the label
+ * smoothing that is added to the gradient of logits. */
 static void find_given(Chunked *region) {
     const Module *module = region->module;
     for (int i = module->ops.count - 1; i >= 0; i--)

@@ -187,8 +187,8 @@ static bool joins_pieces(const Round *round, const Op *joiner, const int *result
     return true;
 }
 
-/* Makes the operator that joins some results, on operands that its clones replace. Returns false if
- * its rule does not fit the results. */
+/* Makes the joiner of some results. Its operands are placeholders; clones of the joiner get others.
+ * Returns false if the rule does not fit the results. */
 static bool add_joiner(Round *round, const OpDef *def, const int *result, int count) {
     Module *module = round->propagation->module;
     Value *operands[2 * IR_MAX_RESULTS], whole[IR_MAX_RESULTS];
@@ -212,7 +212,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     return true;
 }
 
-/* Makes the joiner `name` of all results. False: not declared, or a result is partial or moves. */
+/* Makes joiner `name` of all results. False: undeclared, misfit, or partial or moving results. */
 static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
     const OpDef *def = module_def_named(round->propagation->module, name);
