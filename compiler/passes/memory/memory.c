@@ -190,8 +190,8 @@ static void share_conversion(Memory *memory, Op *op) {
         share(memory, y, x);
 }
 
-/* Gives the members of a concatenation, and all values that share their storage, the storage of the
- * result. The result is then alive from its first member on. */
+/* Gives the operands of a concatenation, and all values that share their storage, the storage of
+ * the result. The result is then alive from the first operand on. */
 static void share_row(Memory *memory, const Op *op) {
     Value *row = op->results[0];
     for (int k = 0; k < op->operand_count; k++) {
