@@ -112,7 +112,7 @@ static bool same_layer(const Op *a, const Op *b) {
            layer_equal(a->source->layer, b->source->layer);
 }
 
-/* Returns `from`, or its reduced and replicated copy if `from` and `to` are sum and max. */
+/* Returns `from`; its reduced, replicated copy if one of the layouts has sums, one maxima. */
 static Value *reducible(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         const char *reason) {
     StateKind before = layout_partial(from->layout), after = layout_partial(to);
