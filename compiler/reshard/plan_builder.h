@@ -50,7 +50,7 @@ Step *add_step(PlanBuilder *planner, ht_verb verb);
  * reduce-scatter with one part becomes a broadcast or reduce with that part's device as root. */
 void add_collective(PlanBuilder *planner, Devices group, Segments *parts, ht_verb verb);
 
-/* Appends a collective; if it has several parts that an int cannot count, a rooted one for each. */
+/* Appends a collective, or, if an int cannot count its elements, a broadcast or reduce per part. */
 void add_countable_collective(PlanBuilder *planner, const Devices *group, Segments *parts,
                               ht_verb verb);
 

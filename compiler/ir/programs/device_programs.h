@@ -37,7 +37,7 @@ typedef struct Role {
 typedef struct Roles {
     int device_count;
     const int *devices; // all devices of the strategy, ascending
-    const int *role_of; // by index in devices
+    const int *role_of; // by index in `devices`: index of the role in `at`
     int role_count;
     Role *at;
 } Roles;
