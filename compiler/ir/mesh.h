@@ -21,7 +21,7 @@ typedef struct Axis {
     const int64_t *weights; // `count` weights of the pieces; NULL: equal pieces
 } Axis;
 
-/* A split rule: `axis` cuts dimensions named `dim`. The first rule for a dimension takes effect. */
+/* A split rule: `axis` cuts dimensions named `dim`. An axis follows its first rule that fits. */
 typedef struct MeshRule {
     DimName dim;
     int axis;

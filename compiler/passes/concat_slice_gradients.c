@@ -47,7 +47,7 @@ static void find_uses(Tile *tile) {
                 tile->sum_of[module->ops.at[i]->operands[k]->id] = module->ops.at[i];
 }
 
-/* Collects the pieces that nested sums add. False: a term is not a piece, or is used twice. */
+/* Appends the pieces that nested sums add. Returns false if a term is no piece or is used twice. */
 static bool gather(const Tile *tile, const Op *sum, Pieces *pieces) {
     for (int k = 0; k < 2; k++) {
         const Value *value = sum->operands[k];
@@ -67,7 +67,7 @@ static int by_start(const void *a, const void *b) {
     return (first > second) - (first < second);
 }
 
-/* Returns whether pieces, sorted by start, fill the tensor along their dimension without gaps. */
+/* Returns whether pieces, sorted by start, are of one operator and fill a dimension of `whole`. */
 static bool fill(const Pieces *pieces, const Value *whole) {
     const Op *first = pieces->at[0];
     int dim_attr = first->def->rule->tiles.dim;
@@ -112,7 +112,7 @@ static Op *put_together(Tile *tile, const Pieces *pieces, const Op *sum) {
     return op && type_equal(op->results[0]->type, sum->results[0]->type) ? op : NULL;
 }
 
-/* Puts the new operator in the place of the sum, with the sum's result. */
+/* Gives the new operator the sum's source position, section and result. */
 static void take_place(Arena *arena, Op *op, const Op *sum) {
     op_take_place(arena, op, sum);
     op->results[0] = sum->results[0];

@@ -84,7 +84,7 @@ static bool is_conversion(const Sums *sums, const Op *op) {
            layout_partial(op->results[0]->layout) != STATE_MAX;
 }
 
-/* Collects the terms of a value, through additions and conversions with one reader. */
+/* Lists the terms of a value, and (in `old`) the additions and conversions between them. */
 static void gather(Sums *sums, Value *value) {
     Op *op = value->def;
     bool alone = op && sums->readers[value->id] == 1 && !op->source->recomputes &&
@@ -127,7 +127,7 @@ static Groups group_terms(const Sums *sums) {
 
 /* ---- rebuilding a sum ---- */
 
-/* Inserts an operator at the place of the sum's last addition, with a result of this layout. */
+/* Appends to `out` an operator with the source position of the sum's last addition. */
 static Op *insert(Sums *sums, const OpDef *def, Value *const *operands, int count,
                   const Layout *layout) {
     const Value *root = sums->root->results[0];
@@ -184,7 +184,7 @@ static void add_anew(Sums *sums, const Better *better) {
     root->index = 0;
 }
 
-/* Finds the terms of the sum whose last addition is `root`. */
+/* Finds the terms, operators and conversions of the sum whose last addition is `root`. */
 static void find_terms(Sums *sums, Op *root) {
     sums->root = root;
     sums->terms = (Terms){0};

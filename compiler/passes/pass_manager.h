@@ -34,8 +34,8 @@ typedef struct PassOptions {
     bool digest;             // set ModuleLinks.digest
 } PassOptions;
 
-/* Runs on every module all passes that it has not been through. Stops after the first pass that
- * reports errors. Returns whether there were no errors. */
+/* Runs the passes, up to options->stop_after, on every module that has not been through them. Stops
+ * after the first pass that reports errors. Returns whether there were no errors. */
 bool passes_run(Unit *unit, const PassOptions *options);
 
 /* Checks that a module read from text has everything that its last pass leaves (Module.last_pass).
@@ -43,7 +43,7 @@ bool passes_run(Unit *unit, const PassOptions *options);
 bool passes_check(const Module *module, Position at);
 
 /* Runs one pass by name over one module (hetu-opt). Reports an error at `at` if the module is not
- * in a form that the pass takes. Returns false when there is no such pass. */
+ * in a form that the pass takes. Returns false only if no pass has the name. */
 bool pass_run_one(Module *module, const char *name, Position at);
 
 /* Returns the names of all passes in order; NULL ends them. */

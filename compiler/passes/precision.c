@@ -56,7 +56,7 @@ typedef struct Known {
 
 /* A gradient function specialized for the element types of one call. */
 typedef struct Specialized {
-    const char *key; // the generic function and the types of its arguments
+    const char *key; // bytes: address of the generic function, a DType for each argument
     Function *function;
     UT_hash_handle hh;
 } Specialized;
@@ -92,7 +92,7 @@ static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, c
     return op->results[0];
 }
 
-/* Returns a conversion for another user; clears the conversion's layer if the user's is another. */
+/* Returns a conversion after clearing its layer if the new user belongs to another layer. */
 static Value *shared(Arena *arena, Value *value, const Op *user) {
     if (!layer_same(value->def->source->layer, user->source->layer))
         op_change_source(arena, value->def)->layer = NULL;
@@ -302,7 +302,7 @@ static bool write_key(Text *key, const Op *op) {
     return same;
 }
 
-/* Returns the operator's gradient function for its present types. Equal calls share it. */
+/* Returns op->gradient for the present types of the operands and results. Equal calls share it. */
 static const Function *gradient_for(Lowering *lowering, const Op *op) {
     Specialized *entry;
     bool same = write_key(&lowering->key, op);
@@ -319,7 +319,7 @@ static const Function *gradient_for(Lowering *lowering, const Op *op) {
 
 /* ---- the pass ---- */
 
-/* Converts an output of the module back to its type in the source. */
+/* Returns an output of the module, converted back to its type in the source. */
 static Value *given_back(Lowering *lowering, Value *value) {
     Op end = op_place_at(value->at);
     return converted(lowering, value, known_of(lowering, value)->source,

@@ -23,7 +23,7 @@ typedef enum Lead {
 typedef struct Weighing {
     const Module *module;
     Lead *lead;   // by op index
-    Lead *reader; // by value id: the largest seen_by of its readers
+    Lead *reader; // by value id: the most urgent need of its readers (seen_by)
 } Weighing;
 
 static bool hands_on(const Module *module, const Op *op) {

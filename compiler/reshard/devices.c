@@ -128,8 +128,8 @@ static bool all_full(const Devices *sets, int set_count, const int *component, c
     return true;
 }
 
-/* Writes each set's class to class_of: equal sets of a component form a class. Skips components
- * that `small` marks (they have a set of few devices). Returns the number of classes. */
+/* Writes the number of each set's class, the equal sets of a component, to class_of. Skips the
+ * components that `small` marks (they have a set of few devices). Returns the number of classes. */
 static int number_classes(const Devices *sets, int set_count, const int *component,
                           const bool *small, int *class_of) {
     Arena *scratch = arena_create();
@@ -161,9 +161,9 @@ static int find_large(const Devices *sets, int set_count, const int *component, 
     return large;
 }
 
-/* Splits components into classes if these have many devices and, on average, many sets; each class
- * is then one collective. Such classes occur if one layout cuts fine slices, and each device of the
- * other layout holds several of these slices. */
+/* Splits components into their classes if these have many devices and, on average, many sets; each
+ * class becomes a component. Such classes occur if one layout cuts fine slices, and each device of
+ * the other layout holds several of these slices. */
 static void divide_components(PlanBuilder *planner, const Devices *sets, int set_count,
                               int *component, Joining *joining) {
     Arena *arena = planner->arena;

@@ -1,4 +1,4 @@
-/* Lists of devices: positions in a list, groups of connected devices. See also devices_find. */
+/* Lists of devices: positions in a list, components of sets. See also devices_find (plan.h). */
 #pragma once
 
 #include "reshard/plan_builder.h"
@@ -29,7 +29,7 @@ void index_clear(Index *index);
 /* Sets the position of a device. */
 void index_set(Index *index, int device, int place);
 
-/* Indexes a list of devices in place of the previous one. */
+/* Clears the index, and sets the positions of a list's devices. */
 void index_devices(Index *index, const Devices *devices);
 
 /* Returns a device's position; -1 when it is not in the list. */
@@ -40,9 +40,9 @@ int index_find(const Index *index, int device);
 /* Returns whether a collective may have exactly these devices. */
 bool may_collect(const PlanBuilder *planner, const Devices *devices);
 
-/* Equal sets of a component (Components) form their own collective under two conditions: each has
- * at least this many devices, and on average at least this many are equal. A device may act in
- * several collectives. */
+/* Equal sets of a component (Components) are split off for a collective of their own if each set of
+ * the component has at least this many devices, and on average at least this many sets are equal. A
+ * device may then act in several collectives. */
 enum { COLLECTIVE_MANY = 4 };
 
 /* The components of sets of devices: two sets are in one if they share devices, directly or through
@@ -70,6 +70,6 @@ typedef struct ClosedGroup {
 } ClosedGroup;
 
 /* Returns the devices of a component if its sets are equal and may form a collective, else none.
- * The sets' leaders come first, each once, then the other devices, ascending. Fills `places`. */
+ * The sets' leaders come first, each once, then the others, ascending. `places` indexes leaders. */
 ClosedGroup closed_group(const PlanBuilder *planner, const Components *components, int component,
                          const int *leaders, Index *places);

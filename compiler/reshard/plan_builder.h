@@ -50,7 +50,7 @@ Step *add_step(PlanBuilder *planner, ht_verb verb);
  * reduce-scatter with one part becomes a broadcast or reduce with that part's device as root. */
 void add_collective(PlanBuilder *planner, Devices group, Segments *parts, ht_verb verb);
 
-/* Appends the collective, or, if an int cannot count its elements, one for each part. */
+/* Appends a collective, or, if an int cannot count its elements, a broadcast or reduce per part. */
 void add_countable_collective(PlanBuilder *planner, const Devices *group, Segments *parts,
                               ht_verb verb);
 
@@ -73,7 +73,7 @@ const char *name_plan(PlanBuilder *planner);
 /* Returns a copy of a finished plan without scratch data. */
 Plan *plan_copy(Arena *arena, const Plan *plan);
 
-/* Order (order/): makes the steps several times, hierarchical or not, and takes the cheapest. */
+/* ---- order (order/): makes steps repeatedly, hierarchical or not; takes the cheapest ---- */
 
 /* Makes the steps of the plan's tasks, and counts the bytes that they move. */
 void choose_steps(PlanBuilder *planner);
@@ -81,7 +81,7 @@ void choose_steps(PlanBuilder *planner);
 /* Makes the steps once, hierarchical if `tiers` is set. */
 void make_steps(PlanBuilder *planner);
 
-/* Fuses collectives of small tensors into one; tensors that are large stay alone. */
+/* Fuses collectives of the same kind for small tensors into one; large tensors keep their own. */
 void fuse_collectives(PlanBuilder *planner);
 
 /* ---- tasks (intersection/): from conversions to buckets and tasks ---- */

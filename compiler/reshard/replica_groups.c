@@ -14,7 +14,7 @@ typedef struct Cut {
     const int *state; // by group, those of `from` first: index of the state
 } Cut;
 
-/* The position of a device on one side (from or to) of a cut. */
+/* A device's part of a cut, and index among the part's devices on one side (from or to). */
 typedef struct Seat {
     int part, place; // place -1: the device is not on that side
 } Seat;

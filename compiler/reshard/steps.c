@@ -61,7 +61,7 @@ void send_segment(PlanBuilder *planner, int step, int sender, int receiver, Segm
     array_push(planner->arena, &planner->outboxes.at[step], (Packet){sender, receiver, segment});
 }
 
-/* Sorts packets stably by the slots of their senders or receivers. */
+/* Writes packets to `sorted`, sorted stably by the slots of their senders or receivers. */
 static void sort_packets(PlanBuilder *planner, const Packet *packets, int count, bool by_receiver,
                          Packet *sorted) {
     const Plan *plan = planner->plan;
@@ -74,7 +74,7 @@ static void sort_packets(PlanBuilder *planner, const Packet *packets, int count,
             packets[i];
 }
 
-/* Appends the message of packets of one sender and receiver; `segments` is its storage. */
+/* Appends the message of packets of one sender and receiver. Its segments go to `segments`. */
 static void add_message(PlanBuilder *planner, Messages *messages, const Packet *packets, int count,
                         Segment *segments) {
     Message message = {.sender = packets->sender,

@@ -48,7 +48,7 @@ static const char *without_suffix(Arena *arena, const char *spelling) {
                                                  : spelling;
 }
 
-/* Converts a float expression to double. Does not change the parts in `stop`. */
+/* Returns a float expression converted to double. Does not change the parts in `stop`. */
 static const Expr *widen(Arena *arena, const Expr *expr, const Substitution *stop) {
     bool wide = false;
     if (expr == stop->a || expr == stop->b || expr == stop->y) return expr;
@@ -113,7 +113,7 @@ static bool is_integral(const Expr *expr, By by) {
     }
 }
 
-/* Converts an integer expression to float. */
+/* Returns an integer expression converted to float. */
 static const Expr *floating(Arena *arena, const Expr *expr) {
     if (expr->kind == EXPR_NUMBER)
         return expr_number(arena, expr->number, arena_format(arena, "%.1ff", expr->number));

@@ -138,7 +138,7 @@ static const Expr *number_of(const Presence *presence, const Expr *access) {
     return presence->rule->operands[access->index].absent;
 }
 
-/* Replaces absent operands by their default numbers. Drops a multiplication by 1. */
+/* Returns an expression with default numbers for absent operands. Drops a multiplication by 1. */
 static const Expr *with_numbers(const Presence *presence, const Expr *expr) {
     if (is_absent(presence, expr)) return number_of(presence, expr);
     if (!expr->arg_count) return expr;

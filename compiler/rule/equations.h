@@ -42,7 +42,7 @@ EquationPlan equations_plan(Arena *arena, const Rule *rule);
 /* Returns the access of a value of equations: results come first, then local values. */
 const Access *equations_value(const Rule *rule, int value);
 
-/* Marks the factors of all accesses in an expression. */
+/* Sets marked[f] for each factor f of the accesses in an expression. */
 void equations_mark(const Rule *rule, const Expr *expr, bool *marked);
 
 /* Returns the expression with default numbers for absent operands, and without terms whose absent

@@ -75,7 +75,7 @@ bool expr_mentions(const Expr *expr, ExprKind kind, int index);
 const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with);
 
 typedef const Expr *ExprLeafMap(const Expr *leaf, void *context);
-/* Returns the expression with each leaf replaced by `leaf`; simplifies negations. */
+/* Returns the expression with leaf(e) in place of each leaf e; simplifies negations. */
 const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void *context);
 
 /* Makes an expression of one to three arguments without simplifying it; the others are NULL. */
@@ -111,7 +111,7 @@ typedef struct ProductTerm {
  * not such a product. */
 bool expr_is_product(const Expr *term, ProductTerm *product);
 
-/* Converts the numbers and functions of an expression from float to double. */
+/* Returns an expression with its numbers and functions converted from float to double. */
 const Expr *expr_widened(Arena *arena, const Expr *expr);
 
 /* Returns how many arguments a function of math.h takes; 0: rules cannot call it. */

@@ -21,7 +21,7 @@ typedef struct OperandGradient {
     const Rule *rule;
     int operand;
     uint64_t integers; // bit i: operand i has integer elements
-    // The result is the body's value without rounding: y may replace expf(x) if this adds no reads.
+    // the result has the body's unrounded value, and replaces the body where this adds no reads
     bool reuse;
 } OperandGradient;
 

@@ -31,7 +31,7 @@ typedef enum RuleKind { RULE_BODY, RULE_CALL, RULE_EQUATIONS, RULE_VIEW } RuleKi
 
 /* The form of a RULE_BODY's expression. */
 typedef enum RuleForm {
-    RULE_OTHER,     // not a RULE_BODY
+    RULE_OTHER,     // the rule is not a RULE_BODY
     RULE_MAP,       // elementwise: no factor is contracted
     RULE_REDUCTION, // a sum over contracted factors
     RULE_PRODUCT    // a sum of products of two operands, perhaps with an optional term (a bias)

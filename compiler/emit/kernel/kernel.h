@@ -31,7 +31,7 @@ void emit_identity(Text *out, const LocalOp *local);
 /* A body that ht_product of <hetu/product.h> computes. Tensors are given by index; -1: absent. */
 typedef struct Product {
     int x, w, bias, y;
-    int aux;           // result: the product before the epilogue
+    int aux;           // the result that is the product before the epilogue
     bool bias_flagged; // the bias is added only where at[0] is not 0
     const Expr *scale; // scale of the product; NULL: none
 } Product;

@@ -252,9 +252,9 @@ static bool same_local(Module *module, const Value *value, int device, int other
     return !memcmp(own, its, sizeof *own * (size_t)value->type.rank);
 }
 
-/* Returns whether all devices that compute a sum have pieces of the same shape in a product.
- * Devices with the same sum must get the same bits, so either all compute it with this product or
- * none does. */
+/* Returns whether the pieces of a product's tensors have the same shapes on all devices that
+ * compute `sum`. Devices with the same sum must get the same bits, so either all compute it with
+ * this product or none does. */
 static bool runs_alike(const LocalOp *local, RoleWriter *writer, const Op *sum) {
     bool alike = true;
     for (int r = 0; r < writer->module->devices->roles->role_count && alike; r++) {

@@ -112,7 +112,7 @@ void flag_terms(LocalOp *local, RoleWriter *writer) {
         local->terms[t].flagged = term_added(writer, local, &local->terms[t])->flagged;
 }
 
-/* ---- places ---- */
+/* ---- offsets of pieces ---- */
 
 static const Factor *rule_factor(const LocalOp *local, int bound) {
     return &local->rule->factors[local->op->binding->factors[bound].factor];

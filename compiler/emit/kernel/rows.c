@@ -6,8 +6,8 @@
 
 /* ---- loops ---- */
 
-/* Writes to factors[] the factors along rows (`inner`) or all others, in the order of the first
- * tensor that has all factors; if there is none, of the tensors. Returns how many are written. */
+/* Writes to factors[] the factors along rows (`inner`) or all others, in the order of their first
+ * use by tensors; a tensor that has all factors comes first. Returns how many are written. */
 static int factors_in_order(const Rows *rows, bool inner, int *factors) {
     const LocalOp *local = rows->local;
     int count = 0;

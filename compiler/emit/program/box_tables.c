@@ -81,7 +81,7 @@ typedef struct Stored {
     Array(const Value *) turns;
 } Stored;
 
-/* Returns the value that a device has for one micro-batch; NULL: none. */
+/* Returns the value among `turns` of which the device has a piece; NULL: there is none. */
 static const Value *stored_turn(const Tables *tables, const Stored *stored, int device) {
     for (int i = 0; i < stored->turns.count; i++)
         if (value_region(tables->module, stored->turns.at[i], device)->member)

@@ -45,7 +45,7 @@ typedef struct PlanTables {
 /* Lists of more than SHORT_BLOCKS blocks become arrays of their own, which devices may share. */
 enum { SHORT_BLOCKS = 2 };
 
-/* Returns rows `{extent, from, to}`, one for each dimension of a move. */
+/* Returns rows `{extent, from, to}` (ht_stride), one for each dimension of a move. */
 static const char *dimension_rows(Arena *arena, const ht_move *move) {
     Text rows = {.arena = arena};
     for (int d = 0; d < move->rank; d++)

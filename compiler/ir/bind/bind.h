@@ -36,7 +36,7 @@ const char *bind_type_text(const Binder *binder, Type type);
 /* Adds a note at the source line that made an operand. */
 void bind_note_value(const Binder *binder, int operand);
 
-/* Returns the library's description of a tensor; `value` NULL: an absent operand, or a result. */
+/* Returns compiler/binding's form of a tensor; `value` NULL: an absent operand, or a result. */
 BindTensor bind_tensor(const Access *access, int operand, int member, const Value *value);
 
 /* Returns the first condition of the clause `requires` that the call violates; NULL: none. */

@@ -37,7 +37,7 @@ typedef struct Role {
 typedef struct Roles {
     int device_count;
     const int *devices; // all devices of the strategy, ascending
-    const int *role_of; // by index in devices
+    const int *role_of; // by index in `devices`: index of the role in `at`
     int role_count;
     Role *at;
 } Roles;
@@ -56,7 +56,7 @@ bool role_has(Module *module, const Role *role, const Value *value);
 bool role_runs(Module *module, const Role *role, const Op *op);
 
 /* Returns the operator that makes a value on a role's devices; for the result of operator `union`,
- * the maker of their operand. NULL: they do not hold the value, or no operator makes it. */
+ * the maker of the operand on them. NULL: they do not hold the value, or no operator makes it. */
 const Op *role_maker(Module *module, const Role *role, const Value *value);
 
 /* Returns the largest number of bytes that a device of the role holds of a value. Devices differ

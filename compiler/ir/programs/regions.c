@@ -244,7 +244,7 @@ static bool same_boxes(const Region *a, const Region *b) {
     return same;
 }
 
-/* Returns whether a device holds the same elements of all an operator's tensors, scalars aside. */
+/* Returns whether a device holds the same elements of all non-scalar tensors of an operator. */
 static bool same_pieces(Module *module, const Op *op, const Value *value, int device) {
     const Region *region = value_region(module, value, device);
     for (int k = 0; k < op->operand_count + op->result_count; k++) {

@@ -42,7 +42,7 @@ static void make(Verifier *verifier, const Op *op, const Value *value) {
     else verifier->made[value->id] = value;
 }
 
-/* Reports a value that is used before it is made, or is not of the module. `where`: of its use. */
+/* Reports a value that is used before it is made, or not of the module. `where`: for messages. */
 static void use(Verifier *verifier, const Op *op, const Value *value, const char *where) {
     if (value && (!id_valid(verifier, value) || verifier->made[value->id] != value))
         verify_problem(verifier, op, "%%%d is used %s before it is made, or belongs elsewhere",

@@ -11,9 +11,9 @@
  *
  * Leaves: chunks (chunked_cut) of each product whose result takes more than CHUNK_BYTES on a
  * device, or more than --chunk, together with all operators that read that result.
- * - Rows are along a dimension that neither devices nor micro-batches cut. A chunk has at least
- *   LEAST_ROWS rows on a device, unless --chunk is given.
- * - Nothing changes if others need the whole result, or with several stages or padding lengths.
+ * - Rows are along a dimension that neither devices nor micro-batches cut. There are at most
+ *   MOST_CHUNKS; each has at least LEAST_ROWS rows on a device, unless --chunk is given.
+ * - Nothing changes if other operators need the whole result, or with stages or padding lengths.
  * - Sums over rows are accumulated chunk by chunk; all other results are the same as before. */
 #include "passes/chunk/chunk.h"
 

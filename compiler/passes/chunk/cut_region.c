@@ -142,7 +142,7 @@ static Value *operand_of_chunk(Cutter *cutter, const Op *op, int k) {
     return dim < 0 ? value : take_piece(cutter, value, dim, op);
 }
 
-/* Returns the binding with the number of rows of the current chunk. */
+/* Returns a copy of the operator's binding with the number of rows of the current chunk. */
 static const Binding *binding_of_chunk(const Cutter *cutter, const Op *op) {
     Arena *arena = cutter->region->module->arena;
     Binding *binding = arena_copy(arena, op->binding, sizeof *binding);
@@ -176,7 +176,7 @@ static void add_up(Cutter *cutter, const Value *whole, Value *value, const Op *o
     *sum = value;
 }
 
-/* Makes the operator for the current chunk. */
+/* Appends the current chunk's copy of an operator; adds up results that are sums over rows. */
 static void cut_op(Cutter *cutter, const Op *op) {
     const Chunked *region = cutter->region;
     Value **operands = arena_array(region->arena, Value *, op->operand_count + 1);
@@ -210,7 +210,7 @@ static void make(Op *op, Value *value) {
     value->index = 0;
 }
 
-/* Makes `value` if operators outside the region read it: the accumulated sum, or joined slices. */
+/* If operators outside read `value`, makes it the accumulated sum or the chunks' concatenation. */
 static void give(Cutter *cutter, const Op *op, Value *value) {
     const Chunked *region = cutter->region;
     int dim = region->dim[value->id] - 1;

@@ -76,7 +76,7 @@ static void find_outside(Chunked *region) {
     }
 }
 
-/* Returns whether an outside operator, no product, makes one large value for the region alone. */
+/* Returns whether an operator, not a product, makes one large value that only the region reads. */
 static bool gives_large(Chunked *region, const Op *op) {
     if (!region->needed[op->index] || op->result_count != 1 || !is_large(region, op->results[0]) ||
         op->def->rule->form == RULE_PRODUCT || op->section == SECTION_UPDATE)
@@ -85,8 +85,8 @@ static bool gives_large(Chunked *region, const Op *op) {
     return !region->outside[op->results[0]->id];
 }
 
-/* Adds operators that compute large values for the region alone, for example the label smoothing
- * that is added to the gradient of logits. */
+/* Adds operators that make large values which only the region reads, for example the label
+ * smoothing that is added to the gradient of logits. */
 static void find_given(Chunked *region) {
     const Module *module = region->module;
     for (int i = module->ops.count - 1; i >= 0; i--)
@@ -157,7 +157,7 @@ static bool counts_rows(const Rule *rule, int factor) {
     return counts;
 }
 
-/* Returns whether the rule computes rows independently. */
+/* Returns whether the rule computes rows independently or only adds them up. */
 static bool rows_alone(const Op *op, int bound) {
     const Rule *rule = op->def->rule;
     int number = op->binding->factors[bound].factor;
@@ -182,7 +182,8 @@ static bool adds_rows(const Op *op, int bound, const Value *result) {
     return adds;
 }
 
-/* Returns whether a kernel that uses offsets sees the cut dimension as a separate dimension. */
+/* Returns false if the kernel uses offsets and the rule writes dimension `dim` as one with
+ * others. */
 static bool seen_alone(const Op *op, const BoundAccess *access, int bound, int dim) {
     bool alone = dim < 0 || op->def->rule->kind != RULE_CALL ||
                  !op->def->rule->factors[op->binding->factors[bound].factor].offset;
@@ -277,7 +278,7 @@ static bool has_layers(const Chunked *region) {
     return false;
 }
 
-/* Returns whether chunks save memory: of results with rows, operators outside read few elements. */
+/* Returns whether chunks save memory: outside operators read at most `elements` / 2 with rows. */
 static bool wins_memory(const Chunked *region) {
     const Module *module = region->module;
     int64_t given = 0;

@@ -182,7 +182,7 @@ static bool is_parameter(const Value *value) {
     return value->kind == VALUE_PARAM || (copy && copy->operands[0]->kind == VALUE_PARAM);
 }
 
-/* Adds a RULE_BODY's gradients, parameters' first: these may be an activation's last readers. */
+/* Adds gradients of operands, of parameters first: their operators may read an activation last. */
 static void body_gradients(Differentiator *diff) {
     const Op *op = diff->forward;
     for (int k = 0; k < op->operand_count; k++)

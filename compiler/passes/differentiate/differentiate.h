@@ -25,7 +25,7 @@ typedef struct Differentiator {
 Value *emit_op(Differentiator *diff, const OpDef *def, Value *const *operands, int operand_count,
                const Attr *attrs);
 
-/* Adds a contribution to the gradient of `value`, if `value` needs one. NULL adds nothing. */
+/* Adds a contribution (or NULL) to the gradient of `value` if needed; another shape is an error. */
 void add_gradient(Differentiator *diff, Value *value, Value *contribution);
 
 /* Appends the addition of two values and returns the sum. */
@@ -34,7 +34,7 @@ Value *emit_sum(Differentiator *diff, Value *a, Value *b);
 /* Appends operator `name`, which sets all elements of a tensor to `number`. Returns the tensor. */
 Value *emit_fill(Differentiator *diff, const char *name, Type type, double number);
 
-/* Copies diff->forward's gradient function into the module, for operands that need gradients. */
+/* Copies diff->forward's gradient function into the module and adds the operands' gradients. */
 void inline_gradient(Differentiator *diff);
 
 /* Appends the squared norm of all gradients together and returns it; NULL: there are none. */

@@ -3,8 +3,8 @@
  *     n = square_sum(dw) + square_sum(db)      each rank takes its own pieces of dw and db
  *     w', m', v' = adamw(w, dw, m, v, n)       scales dw by min(1, clip / (sqrt(n) + 1e-6))
  *
- * No element counts on two ranks. Layout propagation makes n a partial sum, and one all-reduce adds
- * it over all ranks (propagate_layouts/non_mesh_layouts.c, defer_reductions.c).
+ * Each element counts on one rank only. Layout propagation makes n a partial sum, and one
+ * all-reduce adds it over all ranks (propagate_layouts/non_mesh_layouts.c, defer_reductions.c).
  *
  * The optimizer's kernels clip (clip_factor of runtime/cpu/optimizer.c). */
 #include "passes/differentiate/differentiate.h"

@@ -178,7 +178,7 @@ static const Expr *derived_leaf(const Expr *leaf, void *context) {
 
 /* ---- accesses ---- */
 
-/* Lists the accesses of an expression in the order in which it mentions them. */
+/* Appends the accesses that an expression mentions to `order`, each once. */
 static void list_accesses(Deriver *deriver, const Expr *expr) {
     if (expr->kind == EXPR_ACCESS && deriver->place[expr->index] < 0) {
         deriver->place[expr->index] = deriver->order.count;
@@ -224,7 +224,7 @@ static void learn_all(const Deriver *deriver, bool *known) {
     }
 }
 
-/* Adds the bound factors as the derived rule's, with a size if no operand gives the extent. */
+/* Adds the bound factors to the derived rule, with a size if no operand gives the extent. */
 static void add_factors(const Deriver *deriver, RuleDraft *draft) {
     const Binding *binding = deriver->op->binding;
     bool *known = arena_array(deriver->arena, bool, binding->factor_count + 1);

@@ -133,7 +133,7 @@ static Value *gradient_or_zeros(Differentiator *diff, Value *result) {
     return gradient;
 }
 
-/* Maps the function's arguments: gradients of results, then results, then operands. */
+/* Sets `mapped` of wanted arguments: gradients of results, then results, then operands. */
 static void map_arguments(Differentiator *diff) {
     const Op *op = diff->forward;
     const Function *function = op->gradient;

@@ -24,7 +24,7 @@ static bool check_update(const Module *module) {
     return false;
 }
 
-enum { NUMBERS = 8 }; // count of an optimizer's numbers for one parameter group
+enum { NUMBERS = 8 }; // numbers (learning rate, ...) of each parameter group
 
 /* Returns the arguments of an update. The first integer argument says whether weight decay applies,
  * the second is the index of the parameter group's first number. */
@@ -66,7 +66,7 @@ static void update_param(Differentiator *diff, Parameter *param, Value *norm) {
     for (int i = 0; i < param->state_count; i++) param->states_updated[i] = op->results[1 + i];
 }
 
-/* Adds the optimizer's operator for each trained parameter. */
+/* Adds the optimizer's operator for each parameter with a gradient and no rule of its own. */
 static void update_params(Differentiator *diff) {
     Module *module = diff->module;
     for (int i = 0; module->optimizer->op && i < module->params.count; i++) {

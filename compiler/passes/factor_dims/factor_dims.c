@@ -351,7 +351,7 @@ static void factor_ops(Factoring *factoring) {
     for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->binding = bindings[i];
 }
 
-/* Puts copies of outputs that are changing parameters first: an update comes before the fetch. */
+/* Replaces outputs that are parameters which change by copies made before all other operators. */
 static void keep_outputs(Module *module) {
     const OpDef *copy = module_def(module, rule_inserted(module->arena, "copy", "y[i..] = x[i..]"));
     for (int i = 0; i < module->outputs.count; i++) {

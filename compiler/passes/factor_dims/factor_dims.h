@@ -1,4 +1,4 @@
-/* The parts of pass factor_dims that its analysis (equal_dims.h) serves. */
+/* The parts of pass factor_dims that use its analysis (equal_dims.h). */
 #pragma once
 
 #include "passes/factor_dims/equal_dims.h"

@@ -83,7 +83,7 @@ static bool any_named(const Naming *naming, int node) {
     return false;
 }
 
-/* Names a dimension: in round 0 if it is one atom or a rule's merged dimension, else in round 1. */
+/* Names a dimension: in round 0 if one atom or a rule's merged dimension, in round 1 if unnamed. */
 static void name_class(Naming *naming, int node, const char *name, Position at, int round) {
     int count;
     bool direct = classes_atoms(naming->classes, node) <= 1 || parts_of(naming, node, true, &count);

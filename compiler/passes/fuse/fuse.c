@@ -80,7 +80,7 @@ static void join_siblings(Fuse *fuse, const Op *op) {
     }
 }
 
-/* Makes a lone operator the epilogue of the product that makes the only operand, if possible. */
+/* If possible, makes a lone operator the epilogue of the product that makes its only operand. */
 static void join_product(Fuse *fuse, Op *op) {
     const FuseGroup *own = fuse->group[op->index];
     Op *product = op->operand_count == 1 && op->operands[0] ? op->operands[0]->def : NULL;

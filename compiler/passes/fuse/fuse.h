@@ -63,7 +63,7 @@ FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, con
 /* Makes the group of a product and its epilogue (clause `epilogue`); NULL: there can be none. */
 FuseGroup *group_of_product(Fuse *fuse, Op *product, Op *applied);
 
-/* Returns whether a group can be one operator: one phase, and no other operator in between. */
+/* Returns whether a group can be one operator: one phase, few tensors, no operator in between. */
 bool group_is_sound(Fuse *fuse, const FuseGroup *group);
 
 /* Returns whether a value can stay in registers: no pending reduction, one factor a dimension. */
@@ -72,5 +72,5 @@ bool value_is_complete(const Value *value, const BoundAccess *access);
 /* Returns whether a value of the group is used outside of it. */
 bool group_gives(const Fuse *fuse, const FuseGroup *group, const Value *value);
 
-/* Makes one operator that computes the results of all members. */
+/* Makes one operator that computes all results of members that are used outside the group. */
 Op *group_op(Fuse *fuse, const FuseGroup *group);

@@ -73,7 +73,7 @@ static void take_operand(Module *module, Op *op, int operand, int result, Value 
     op->operands = values;
 }
 
-/* Removes the sum. The term's maker moves there, unless its other results are read before. */
+/* Lets the term's maker compute the sum, in the sum's place if other results are read later. */
 static void add_there(Adding *adding, Op *sum, int term) {
     Fuse *fuse = adding->fuse;
     Module *module = fuse->module;

@@ -149,7 +149,7 @@ static void add_values(Composer *composer) {
                    (Item){.name = new_name(composer, rule->equations.locals[i].name)});
 }
 
-/* Finds the loops of a member's local value, in the order of the group. */
+/* Writes to item->loops the loops of a member's local value, in ascending order. */
 static void local_loops(const Composer *composer, const Access *access, Item *item) {
     const Binding *binding = composer->member->op->binding;
     for (int loop = 0; loop < composer->group->rank; loop++)

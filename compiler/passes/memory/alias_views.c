@@ -59,7 +59,7 @@ static bool is_same_view(const Views *views, const Op *op) {
            module_layouts_equal(views->module, x->layout, y->layout, x->type);
 }
 
-/* Returns whether the kernel of an operator accepts the strides of tensor k on all devices. */
+/* Returns whether an operator's kernel accepts the strides of tensor k (operands, then results). */
 static bool takes_tensor(Views *views, const Op *op, int k) {
     Module *module = views->module;
     bool result = k >= op->operand_count;
@@ -88,7 +88,7 @@ static bool may_overwrite(const Op *op, int k) {
 }
 
 /* Returns whether all readers of a value and of its views, except `row`, accept its strides without
- * overwriting it, and no output fetches it. Makes the views subviews of the value. */
+ * overwriting it, and no output fetches it. Makes views that it checks subviews of the value. */
 static bool is_taken(Views *views, Value *value, const Op *row) {
     const Readers *readers = &views->readers[value->id];
     bool taken = !views->fetched[value->id];

@@ -190,8 +190,8 @@ static void share_conversion(Memory *memory, Op *op) {
         share(memory, y, x);
 }
 
-/* Gives the members of a concatenation, and all values that share their storage, the storage of the
- * result. The result is then alive from its first member on. */
+/* Gives the operands of a concatenation, and all values that share their storage, the storage of
+ * the result. The result is then alive from the first operand on. */
 static void share_row(Memory *memory, const Op *op) {
     Value *row = op->results[0];
     for (int k = 0; k < op->operand_count; k++) {
@@ -265,7 +265,7 @@ static void keep(const Memory *memory, Role *role, const Value *value) {
 }
 
 /* Moves values of the loop that operators after it read directly, not as a sum over micro-batches,
- * from the slot to the arena. They exist only in steps of one micro-batch. */
+ * from the slot to the arena. Such values exist only in steps of one micro-batch. */
 static void release_read_behind(const Memory *memory, Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];

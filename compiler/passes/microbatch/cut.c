@@ -63,7 +63,7 @@ static int64_t rows_of(const Module *module, const Pipeline *pipeline, int64_t b
     return module->kind != MODULE_TRAIN || !pipeline->rows ? batch / microbatches : pipeline->rows;
 }
 
-/* Checks each pipeline without rows(N): it must be the only one; micro-batches divide its batch. */
+/* Returns whether each pipeline without rows(N) is alone and divides the batch; else reports it. */
 static bool check_even(const Module *module, int64_t batch) {
     const Strategy *strategy = module->strategy;
     for (int i = 0; i < strategy->pipelines.count; i++) {
@@ -80,7 +80,7 @@ static bool check_even(const Module *module, int64_t batch) {
     return !diag_errors(module->diag);
 }
 
-/* Checks that the pipelines cover the batch, if there is one. */
+/* Returns whether the pipelines cover the batch, if there is one; reports an error otherwise. */
 static bool check_rows(const Module *module, int64_t batch) {
     if (module->kind != MODULE_TRAIN || (!batch && !microbatch_cuts(module))) return true;
     if (batch)
@@ -93,7 +93,7 @@ static bool check_rows(const Module *module, int64_t batch) {
     return false;
 }
 
-/* Checks that each micro-batch has whole units of rows. */
+/* Returns whether each micro-batch has whole units of rows; reports the first that has not. */
 static bool check_units(const Module *module, int64_t unit) {
     for (int i = 0; i < module->templates->runs.count; i++) {
         const PipelineRun *run = &module->templates->runs.at[i];

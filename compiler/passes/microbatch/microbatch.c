@@ -152,7 +152,7 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
     return op->results[0];
 }
 
-/* Adds an accumulation of `value`. In the main loop, order_turns puts it after that value. */
+/* Makes an accumulation of `value`. In the main loop, order_turns inserts the accumulation. */
 static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
                              LoopPosition turn) {
     loop->accumulated[value->id] =

@@ -112,7 +112,7 @@ static bool same_layer(const Op *a, const Op *b) {
            layer_equal(a->source->layer, b->source->layer);
 }
 
-/* Returns `from`, or a whole copy of it if `from` and `to` have different pending reductions. */
+/* Returns `from`; its reduced, replicated copy if one of the layouts has sums, one maxima. */
 static Value *reducible(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         const char *reason) {
     StateKind before = layout_partial(from->layout), after = layout_partial(to);
@@ -677,7 +677,7 @@ static void report_all_refused(Propagation *propagation) {
                    propagation->rules[bodies->stages.count]);
 }
 
-/* Returns a `turns` rule's use along an axis, over all stages. Sets *cuts if the axis exceeds 1. */
+/* Returns what a `turns` rule did on all stages. Sets *cuts if an axis has size 2 or more. */
 static RuleUse turns_of(const Propagation *propagation, const char *dim, const char *axis,
                         bool *cuts) {
     const Module *module = propagation->module;

@@ -39,11 +39,11 @@ Value *propagate_laid_out(Propagation *propagation, Value *original, const Layou
 /* Returns the newest version of a value that the current operator may read. */
 const Version *propagate_newest(const Propagation *propagation, const Value *value);
 
-/* Returns whether one stage makes a value and another stage runs its user. */
+/* Returns whether one stage makes a value and another stage runs `user`. */
 bool propagate_crosses_stages(const Value *value, const Op *user);
 
-/* Inserts a conversion. The conversion stands before the loop over micro-batches if `from` exists
- * there. Its source position is that of `user`. */
+/* Inserts a conversion and returns its result. The conversion stands before the loop over
+ * micro-batches if `from` exists there, and has the source position of `user`. */
 Value *propagate_conversion(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                             const char *reason);
 
@@ -56,7 +56,7 @@ void propagate_result(Propagation *propagation, Op *op, int k, const Layout *mad
 const char *propagate_reason(Propagation *propagation, const Op *op, int k);
 
 /* Lays out an operator on operands whose layouts are not shardings of a mesh (non_mesh_layouts.c).
- * Its results have the same layout; a scalar sum counts the copies of a piece once. Returns false
+ * The results have the same layout; a scalar sum counts the copies of a piece once. Returns false
  * and changes nothing if the operator cannot use the layout. */
 bool propagate_non_mesh(Propagation *propagation, Op *op);
 

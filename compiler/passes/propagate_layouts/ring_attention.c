@@ -187,8 +187,8 @@ static bool joins_pieces(const Round *round, const Op *joiner, const int *result
     return true;
 }
 
-/* Makes the operator that joins some results, on operands that its clones replace. Returns false if
- * its rule does not fit the results. */
+/* Makes the joiner of some results. Its operands are placeholders; clones of the joiner get others.
+ * Returns false if the rule does not fit the results. */
 static bool add_joiner(Round *round, const OpDef *def, const int *result, int count) {
     Module *module = round->propagation->module;
     Value *operands[2 * IR_MAX_RESULTS], whole[IR_MAX_RESULTS];
@@ -212,7 +212,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     return true;
 }
 
-/* Makes a joiner of all results by `merge`; false: it cannot join a partial or turning result. */
+/* Makes joiner `name` of all results. False: undeclared, misfit, or partial or moving results. */
 static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
     const OpDef *def = module_def_named(round->propagation->module, name);
@@ -243,7 +243,7 @@ static bool add_joiners(Round *round) {
 
 /* ---- ring steps ---- */
 
-/* Appends an operator of the ring. It recomputes its counterpart if the replaced one recomputes. */
+/* Appends a ring operator. Sets its `recomputes` if the operator that it replaces recomputes. */
 static void put(Round *round, Op *op) {
     Propagation *propagation = round->propagation;
     RingOps *kept = &propagation->ring_ops[round->op->index];
@@ -306,7 +306,7 @@ static void move_operands(Round *round, int turn) {
     }
 }
 
-/* Makes and places the operator of ring step `turn`, its results laid out as they are then. */
+/* Appends and returns the operator of ring step `turn`, whose results have that step's layouts. */
 static Op *turn_op(Round *round, Value *const *operands, int turn) {
     Op *op = ir_clone(round->propagation->module, round->op, operands);
     for (int k = 0; k < op->result_count; k++) {

@@ -10,7 +10,7 @@ typedef struct Remaker {
     Arena *arena; // scratch
     const Anew *anew;
     bool *wanted; // by value id: backward operators of its own region need it
-    bool *kept;   // by value id: an operator that reads no copy needs it
+    bool *kept;   // by value id: an operator that must read the original needs it
     Value **copy; // at value id * visits + visit: the recomputed value
     int visits;
     Array(Op *) ops;
@@ -105,7 +105,7 @@ static void place_copies(Remaker *remaker) {
     module->ops.capacity = remaker->ops.capacity;
 }
 
-/* Removes forward operators without readers. Their copies then recompute nothing. */
+/* Removes forward operators without readers, and clears `recomputes` of their copies. */
 static void remove_first_runs(Module *module) {
     for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->index = -1;
     remove_dead_ops(module);

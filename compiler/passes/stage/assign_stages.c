@@ -30,7 +30,7 @@ static int layer_number(const Staging *staging, const Layer *layer) {
     return -1;
 }
 
-/* Appends the layers of the operators in one loop that are not listed yet. */
+/* Appends to `layers` the layers of one loop's operators that are not listed yet. */
 static void list_layers_of(Staging *staging, LoopPosition turn) {
     const Module *module = staging->module;
     for (int i = 0; i < module->ops.count; i++) {
@@ -76,7 +76,7 @@ static void add_edge(Staging *staging, VisitEdges *edges, int from, int to) {
     if (!known) array_push(staging->arena, edges, ((VisitEdge){from, to}));
 }
 
-/* Converts edges to the form that compiler/strategy takes. */
+/* Returns edges as pairs {from, to}, the form that compiler/strategy takes. */
 static const int (*edge_pairs(const VisitEdges *edges))[2] {
     return (const int(*)[2])(const void *)edges->at;
 }
@@ -196,7 +196,7 @@ static int first_of(Section section, int a, int b) {
     return (section == SECTION_FORWARD) == (a < b) ? a : b;
 }
 
-/* Records that a visit reads the operands of an operator. */
+/* Sets earliest[] (by value id) of an operator's operands to `visit` if that visit runs first. */
 static void note_visit(const Op *op, int visit, int *earliest) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k])

@@ -36,8 +36,8 @@ static bool is_common(const Module *module, const Op *op) {
     return op->def == module->builtin->accumulate || op->def == module->builtin->collect;
 }
 
-/* Checks that operator i of both modules is the same, and that results to which all pipelines
- * contribute have equal shapes. */
+/* Returns whether operator i is the same in both modules, and results to which all pipelines
+ * contribute have equal shapes. Reports an error otherwise. */
 static bool operators_fit(const Module *module, const Module *other, int i, Position at) {
     const Op *op = module->ops.at[i], *own = i < other->ops.count ? other->ops.at[i] : NULL;
     if (!own || !same_operator(op, own)) {
@@ -76,7 +76,7 @@ static bool stays_whole(const Type given[2], Type refined) {
     return true;
 }
 
-/* Checks that the shorter dimensions of inputs are whole ones of the source. False: reported. */
+/* Returns whether shorter dimensions of inputs are whole ones of the source; else reports one. */
 static bool inputs_fit(const Module *module, const ModuleLinks *links, const LengthVariant *variant,
                        Position at) {
     for (int i = 0; i < module->inputs.count; i++) {

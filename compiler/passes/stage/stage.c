@@ -114,7 +114,7 @@ static Value *on_stage(Staging *staging, Value *value, int stage) {
     return *held;
 }
 
-/* ---- bodies ---- */
+/* ---- operators of the loop ---- */
 
 static void note_copy(Staging *staging, const Value *value, Value *copy) {
     staging->copy[value->id] = copy;

@@ -58,7 +58,7 @@ static void index_replicas(Gathering *gathering, const Transfer *transfer) {
     }
 }
 
-/* Returns the index, among the indexed holders, of the one in the device's replica; -1: none. */
+/* Returns the index in the transfer of the holder in the device's replica; -1: there is none. */
 static int holder_of_replica(const Gathering *gathering, int device) {
     const Plan *plan = gathering->planner->plan;
     int replica = gathering->replicas[plan_slot(plan, device)];

@@ -10,7 +10,7 @@
 
 #include "reshard/load/balance_load.h"
 
-/* A transfer, the index of the job that balances its load, and whether it goes along a tree. */
+/* A transfer, whether it goes along a tree, and index of the job that chooses its senders. */
 typedef struct Route {
     Transfer transfer;
     bool tree;
@@ -22,8 +22,8 @@ typedef Array(Route) Routes;
 /* Appends all-gathers and, if `broadcasts`, broadcasts in closed groups; returns the rest. */
 Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts);
 
-/* Adds the routes of transfers, and the jobs that choose their senders. Divides transfers so finely
- * that their loads fit below the load cap of `cap` bytes. */
+/* Appends the routes of transfers to `routes`, and the jobs that choose their senders to `jobs`.
+ * Divides transfers so finely that their loads fit below the load cap of `cap` bytes. */
 void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, Routes *routes,
                 Jobs *jobs);
 

@@ -91,7 +91,7 @@ static Segment part_of(const Transfer *transfer, int64_t lo, int64_t hi) {
     return part;
 }
 
-/* Iterates over the holders of a transfer, which send their shares one after another. */
+/* A position in the holders of a transfer, which send their shares one after another. */
 typedef struct Sender {
     Rounds *rounds;
     const Transfer *transfer;

@@ -24,7 +24,7 @@ double price_steps(PlanBuilder *planner);
 
 typedef struct Resources Resources;
 
-/* Returns a plan's processors, all free. The plan must have its steps, `received` and `sent`. */
+/* Returns the plan's processors, all free. Its steps, `received` and `sent` must be complete. */
 Resources *resources_create(PlanBuilder *planner);
 
 /* Runs the simultaneous steps [from, to) once their processors are free; `seconds` is their time by

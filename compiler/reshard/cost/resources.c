@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The state of pricing steps with shared processors. */
+/* The processors of a plan's devices while its steps are priced. */
 struct Resources {
     const Plan *plan;
     double touched; // bytes that all devices touch; for a finished plan, with its scratch space
@@ -102,7 +102,7 @@ typedef struct Collectives {
     int ranks;
     double groups, share; // number of collectives; most busy devices on one processor
     double inner;         // most busy devices of one group on one processor
-    double others;        // most other devices on one processor if the root has its own; else 0
+    double others;        // if the root is alone on a processor: most devices on one other; else 0
     double turns;         // most collectives that one device does one after another
     double bytes;         // bytes of the largest collective
 } Collectives;

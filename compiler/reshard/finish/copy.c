@@ -19,7 +19,7 @@ static void **copy_of(const Copier *copier, const void *list, int count) {
     return intern_slot(copier->lists, &key, sizeof key);
 }
 
-/* Returns the only copy of a list of `size` bytes, made at the first call; NULL: an empty list. */
+/* Returns the only copy of a list of `size` bytes, made at the first call; NULL if empty. */
 static void *copy_once(const Copier *copier, const void *list, int count, size_t size) {
     void **copy = list && count ? copy_of(copier, list, count) : NULL;
     if (copy && !*copy) *copy = arena_copy(copier->arena, list, size);

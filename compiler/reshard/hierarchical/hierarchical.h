@@ -50,7 +50,7 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
 /* Returns the transfers, split so that receivers on a holder's host get the value from there. */
 Transfers near_transfers(PlanBuilder *planner, const Transfers *transfers);
 
-/* Divisions: each host divides a value in its own way; all borders together cut finest slices. */
+/* ---- divisions: hosts divide a value differently; all borders cut the finest slices ---- */
 
 /* A host's division of a value among some of its devices. */
 typedef struct Division {

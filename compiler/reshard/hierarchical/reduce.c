@@ -55,7 +55,7 @@ static void add_offer(Tier *tier, int source, int host) {
     tier->offers[host]++;
 }
 
-/* Records the hosts on which holders are targets. */
+/* Sets `holds` of the hosts on which holders are targets, and `wanting` if there are any. */
 static void note_holding(Tier *tier, const Devices *holders) {
     for (int i = 0; i < holders->count; i++)
         if (index_find(tier->wants, holders->at[i]) >= 0)

@@ -7,8 +7,8 @@
 /* The contributions of one replica to a bundle, with their holders. */
 typedef struct Replica {
     int name;           // Holding.replica
-    Array(int) partial; // its contributions, each given as Holding.partial
-    bool ascending;     // the numbers are ascending
+    Array(int) partial; // the contributions, each given as Holding.partial
+    bool ascending;     // `partial` is ascending
     Array(Devices) holders;
 } Replica;
 

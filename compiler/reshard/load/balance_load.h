@@ -37,9 +37,9 @@ int64_t load_cap(const Plan *plan, int64_t total);
 int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap);
 
 enum { FEW_SWEEPS = 4, MANY_SWEEPS = 64 };
-/* Divides the jobs so that, as far as possible, no load exceeds `cap` bytes, and loads above it are
- * even. `load` has, by slot, the bytes of other work; the jobs' bytes are added. After the first
- * division there are at most `sweeps` sweeps of improvements. */
+/* Fills each job's `units` so that, if possible, no load exceeds `cap` bytes, and loads above it
+ * are even. `load` has, by slot, the bytes of other work; the jobs' bytes are added. After the
+ * first division there are at most `sweeps` sweeps of improvements. */
 void balance_jobs(PlanBuilder *planner, Jobs *jobs, int64_t cap, int sweeps, int64_t *load);
 
 /* ---- trees along which values are passed on, or contributions combined, in several rounds ---- */

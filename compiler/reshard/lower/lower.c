@@ -28,8 +28,8 @@ static Segments gathered_segments(Lowering *lowering) {
     return gathered;
 }
 
-/* Copies the device's own elements of a task, except those that all-gathers bring; *next is the
- * index of the first gathered segment that may belong to the task. */
+/* Appends moves of the device's own elements of a task, except those that all-gathers bring. *next
+ * is the index of the first gathered segment that may belong to the task, and is advanced. */
 static void copy_own(Lowering *lowering, MoveList *copies, Segment own, const Segments *gathered,
                      int *next) {
     int64_t end = own.hi;
@@ -44,7 +44,7 @@ static void copy_own(Lowering *lowering, MoveList *copies, Segment own, const Se
     if (own.lo < own.hi) move_segment(lowering, copies, &own, stored_at(HT_FROM), stored_at(HT_TO));
 }
 
-/* Adds the device's local copies, and the fills with identities of reductions. */
+/* Appends the steps of the device's local copies, and of fills with reductions' identities. */
 static void lower_local(Lowering *lowering) {
     MoveList copies = {0}, fills = {0};
     Segments gathered = gathered_segments(lowering);

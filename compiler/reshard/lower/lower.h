@@ -11,7 +11,7 @@
 #include "reshard/plan_builder.h"
 #include "reshard/plan.h"
 
-/* Lists of the steps and tasks of each device: lowering a device visits no other steps. */
+/* ---- the steps and tasks of each device: lowering a device visits no other steps ---- */
 
 /* A step in which a device takes part. */
 typedef struct StepPlace {
@@ -120,8 +120,7 @@ void add_moves(Lowering *lowering, ht_verb verb, const MoveList *moves);
 void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *step_place);
 void lower_collective(Lowering *lowering, const Step *step, const StepPlace *step_place);
 
-/* Shared parts: the parts of all devices in a collective as one list, with moves made once for all
- * devices of equal storage, so lowering takes time linear in the group (shared_parts.c). */
+/* ---- shared parts (shared_parts.c): a collective's parts of all devices, as one list ---- */
 
 /* The purpose of moves of segments: pack them from their origins into scratch, find the places
  * where results are stored, or unpack them from scratch to these places. */

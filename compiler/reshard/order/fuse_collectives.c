@@ -45,7 +45,7 @@ static Share *find_share(Fusion *fusion, Shares *shares, int tensor, int parts) 
     return &shares->at[fusion->share_of[tensor] - 1];
 }
 
-/* Splits a segment of part `i` by the tensors of its bucket. */
+/* Appends the pieces of a segment, by tensor, to part `i` of the tensors' shares. */
 static void divide_segment(Fusion *fusion, Shares *shares, const Segment *segment, int i,
                            int parts) {
     const Plan *plan = fusion->planner->plan;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Adds transfers of complete values from their holders to the targets that lack them. */
+/* Appends to the planner's transfers those of complete values to the targets that lack them. */
 static void add_copies(PlanBuilder *planner) {
     Index *index = index_create(planner);
     for (int t = 0; t < planner->plan->tasks.count; t++) {
@@ -63,7 +63,7 @@ static void add_stage(PlanBuilder *planner, const Tasks *tasks, bool deliver) {
     routes_send(planner, &routes, &jobs);
 }
 
-/* Begins a stage: its steps depend on earlier steps, and its loads are balanced separately. */
+/* Begins a stage with `transfers`. Its steps depend on earlier ones; loads are counted anew. */
 static void next_stage(PlanBuilder *planner, const Transfers *transfers) {
     planner->stage++;
     planner->first = planner->plan->steps.count;

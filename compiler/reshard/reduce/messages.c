@@ -42,7 +42,7 @@ struct Combining {
 };
 
 /* A range of a reduction, and the job that divides its combining (-1: each reducer does its own).
- * Without a tree, its reducers are consecutive and hold the same contribution, if any. */
+ * Without a tree, the reducers are consecutive and hold the same contribution, if any. */
 typedef struct Stretch {
     const Reduction *reduction;
     int64_t lo, hi;
@@ -53,7 +53,7 @@ typedef struct Stretch {
 
 typedef Array(Stretch) Stretches;
 
-/* Makes a reduction the current one, and indexes its contributions by device. */
+/* Makes a reduction the current one, and sets `source` to its contributions by device. */
 static void take_up(Combining *combining, const Reduction *reduction) {
     const Task *task = &combining->planner->plan->tasks.at[reduction->task];
     int extra = task->source_count - 1 - reduction->holds;
@@ -105,7 +105,7 @@ static void sort_reducers(const PlanBuilder *planner, Index *places, Reduction *
     reduction->reducers = sorted;
 }
 
-/* Divides a value among contributing reducers; each reduces its share and sends it to others. */
+/* Sorts the contributing reducers of each value, and divides the value into their `shares`. */
 static void choose_shares(PlanBuilder *planner, Reductions *reductions) {
     Jobs jobs = {0};
     Index *places = index_create(planner);
@@ -334,7 +334,7 @@ static void add_stretch(const Combining *combining, Stretches *stretches, Jobs *
     array_push(combining->planner->arena, stretches, stretch);
 }
 
-/* Adds ranges of at most `fine` elements, a small part of the load cap, each with its own tree. */
+/* Appends ranges of at most `fine` elements, a small part of the load cap, each with a tree. */
 static void add_trees(const Combining *combining, Range all, int64_t fine, Stretches *stretches,
                       Jobs *jobs) {
     Stretch stretch = {.reduction = combining->reduction, .lo = all.lo, .tree = true};
@@ -344,7 +344,7 @@ static void add_trees(const Combining *combining, Range all, int64_t fine, Stret
     }
 }
 
-/* Adds a range for each contribution that reducers hold. */
+/* Appends a range and its job for each contribution that reducers hold. */
 static void add_reducers(const Combining *combining, Stretches *stretches, Jobs *jobs) {
     const Reduction *reduction = combining->reduction;
     Stretch stretch = {.reduction = reduction, .lo = combining->task->lo};
@@ -362,7 +362,7 @@ static void add_reducers(const Combining *combining, Stretches *stretches, Jobs 
     }
 }
 
-/* Adds the ranges of the current reduction. */
+/* Appends the ranges of the current reduction to `stretches`, and their jobs to `jobs`. */
 static void add_stretches(const Combining *combining, int64_t cap, Stretches *stretches,
                           Jobs *jobs) {
     const Reduction *reduction = combining->reduction;

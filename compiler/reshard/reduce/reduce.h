@@ -35,7 +35,7 @@ typedef Array(int) Tasks;
 /* Appends the steps of the tasks that are all-reduces. Returns the remaining tasks. */
 Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks);
 
-/* Returns, sorted, holder number `replica` (modulo their number) of each contribution. */
+/* Returns, sorted, holder `replica` (modulo the number of holders) of each contribution. */
 Devices holder_group(PlanBuilder *planner, const Task *task, int replica);
 
 /* ---- reduce-scatters ---- */

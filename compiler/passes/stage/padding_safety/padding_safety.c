@@ -46,8 +46,8 @@ static bool is_extent(const Rule *rule, int attr) {
     return found && !mentions(rule, attr);
 }
 
-/* Checks the integer arguments that depend on the lengths. Each pipeline has values of its own for
- * these arguments, so the arguments may only be extents of results. */
+/* Returns whether integer arguments that depend on the lengths are only extents of results, as each
+ * pipeline has values of its own for them. Reports an error otherwise. */
 static bool check_arguments(const Call *call) {
     for (int a = 0; a < call->op->def->attr_count; a++) {
         bool integer = opdef_attr_kind(call->op->def, a) == PARAM_INT;
