@@ -157,7 +157,7 @@ bool prepare_may_retry(const char *word) {
     return arrival && arrival->again;
 }
 
-/* Returns a request's object, *size bytes, and deletes its file; free() it. NULL: refused, an error. */
+/* Reads a request's object, *size bytes, and deletes its file; free() it. NULL: refuses on error. */
 static void *read_object(Arrival *arrival, size_t *size) {
     struct stat found;
     const char *why;
