@@ -105,7 +105,7 @@ void eager_run_kernel(ht_kernel *kernel, NodeList results, NodeList operands, co
 
 /* ---- the same program at every step ---- */
 
-/* Hashes of the first evaluation's operators, arguments, parameters, inputs, outputs in order. */
+/* Hashes of the first evaluation's operators, arguments, parameters, inputs and outputs, in order. */
 typedef struct Trace {
     int count, room, at; // `at`: index of the next hash to compare
     uint64_t *print;
@@ -115,7 +115,8 @@ typedef struct Trace {
     ht_called **calls;
 } Trace;
 
-/* Begin an evaluation, end its forward part, and end its backward part. */
+/* Begin an evaluation, end its forward part, and end its backward part. End the program if a part
+ * has fewer hashes than in the first evaluation. */
 void eager_trace_begin(Trace *trace);
 void eager_trace_forward(Trace *trace);
 void eager_trace_backward(Trace *trace);

@@ -157,7 +157,7 @@ bool prepare_may_retry(const char *word) {
     return arrival && arrival->again;
 }
 
-/* Reads a request's object, *size bytes, and deletes its file; free() it. NULL: refuses on error. */
+/* Reads a request's object, *size bytes, deletes its file; free() it. Refused on error: NULL. */
 static void *read_object(Arrival *arrival, size_t *size) {
     struct stat found;
     const char *why;

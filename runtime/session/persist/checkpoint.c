@@ -209,7 +209,7 @@ static const char *agree(const char *reason) {
     return *text ? text : NULL;
 }
 
-/* Loads a tensor: each rank reads an even part, then all exchange. Returns why not; NULL: loaded. */
+/* Loads a tensor: each rank reads an even part; all exchange. Returns why that failed, or NULL. */
 static const char *hand_out(const SavedTensor *held, const StoredTensor *stored) {
     int me = world_rank();
     int64_t *bounds = even_bounds(held->elements);

@@ -72,7 +72,7 @@ void copies_close(ht_session *session);
 /* Returns the number of steps of the first program that trains; 0: none trains. */
 int64_t saved_steps(const ht_session *session);
 
-/* Saves as ht_save does, but checks no arguments. `noted_at`: step after which main gave `noted`. */
+/* Saves as ht_save does, but without checks. `noted_at`: the step after which main gave `noted`. */
 void saved_save(ht_session *session, const char *folder, const ht_noted *noted, int64_t noted_at);
 
 /* Prefix of the names of ht_note numbers in a checkpoint. */
