@@ -109,7 +109,7 @@ static int write_range(const WritingPlan *plan, const char *path) {
 /* ---- rank 0, when all have written ---- */
 
 /* Waits until the checksum files of all ranks exist. Returns 0; ABANDONED if a rank has failed
- * (.part removed, or reported); EPERM if such a file is another user's; ETIMEDOUT after patience. */
+ * (.part removed, or reported); EPERM if a file is another user's; ETIMEDOUT when patience ends. */
 static int await_sums(const WritingPlan *plan, const char *path) {
     char name[NAME_ROOM];
     struct stat part, sums;

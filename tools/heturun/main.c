@@ -240,7 +240,8 @@ static int report_failure(const Job *job, const Ranks *ranks, Meeting meeting, i
     return failed->status;
 }
 
-/* Looks at the meeting on several hosts; removes its folder when the ranks have met. */
+/* Updates *meeting by the meeting file, which is there from rank 0's arrival until the ranks have
+ * met; then removes the file's folder. */
 static void look_at_meeting(const Place *place, char *file, Meeting *meeting) {
     if (*meeting == MET) return;
     bool there = !access(file, F_OK);
@@ -252,7 +253,8 @@ static void look_at_meeting(const Place *place, char *file, Meeting *meeting) {
     } else if (there) *meeting = RANK_0_CAME;
 }
 
-/* Starts the ranks and watches them until all have ended or one has failed. Returns the status. */
+/* Starts the ranks, and watches them until all have ended, one has failed or a signal ends heturun.
+ * Returns the exit status. */
 static int run_once(Job *job, const Place *place, const Slots *slots, int count, int grace) {
     bool all = false, far = !slots_all_here(slots);
     char *file = place_meeting(place, !far);
@@ -281,8 +283,8 @@ static int run_once(Job *job, const Place *place, const Slots *slots, int count,
     return status;
 }
 
-/* Finds where ranks that are started once run: on this host or on those of --hosts. Returns their
- * number; 0 after an error message. */
+/* Sets *slots to the slots of ranks that are started once: on this host, or of --hosts. Returns the
+ * number of ranks; 0 after an error message. */
 static int find_slots(const Options *options, Slots *slots, int parts) {
     int ranks = options->ranks;
     if (!options->hosts) *slots = slots_here(ranks);
@@ -308,7 +310,7 @@ static int host_parts(void) {
     return (int)parts;
 }
 
-/* Carries out --hosts without --elastic; returns the exit status. */
+/* Carries out --hosts without --elastic, with or without --check. Returns the exit status. */
 static int run_on_hosts(const Options *options) {
     Slots slots;
     Place place = {.lock = -1};

@@ -99,7 +99,7 @@ static bool send_variables(Rank *rank) {
     return true;
 }
 
-/* Tells the other machines once a second that heturun lives. */
+/* Sends remote ranks the rest of the exported variables, then a byte 0 a second: heturun lives. */
 static void tell_alive(const Ranks *ranks) {
     static time_t last;
     struct timespec time;

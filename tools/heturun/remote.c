@@ -143,8 +143,8 @@ bool remote_is_srun(const char *shell) {
     return slurm;
 }
 
-/* Returns a list, NULL at its end: the words of the remote shell, the host, and the command. srun
- * takes the host by an option, and no command of a shell. */
+/* Returns a list, NULL at its end: the words of the remote shell, the host, and the command. For
+ * srun, the host is an option, and sh runs the command. */
 static char **shell_words(const char *shell, const char *host, char *command) {
     char **words = calloc(MOST_WORDS + 5, sizeof *words), *copy = strdup(shell), *rest = copy;
     char *node = NULL;
@@ -303,8 +303,8 @@ static bool enter(const char *folder) {
     return good;
 }
 
-/* Returns the exit status for that of the program. Its own 127 and 255 become 1, which are for a
- * machine that lacks something, such as a library, and for the remote shell. */
+/* Returns the exit status of --hold for the program's wait status. The program's own 127 and 255
+ * become 1: 127 says that the machine lacks something (a library), 255 is the remote shell's. */
 static int status_of(const char *program, int status) {
     int own = WEXITSTATUS(status);
     if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);

@@ -84,7 +84,7 @@ static int read_count(Reading *reading, const char *word, Position at) {
     return 0;
 }
 
-/* Returns whether a word is Open MPI's limit of slots, which heturun needs not. */
+/* Returns whether a word is Open MPI's limit of slots, which heturun ignores. */
 static bool is_limit(const char *word) {
     return !strncmp(word, "max_slots=", 10) || !strncmp(word, "max-slots=", 10);
 }

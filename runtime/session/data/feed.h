@@ -29,7 +29,7 @@ void padding_check(const ht_image_input *input, const void *data);
  * row `row` that are not padding. Example: a row of tokens 7 5 0 0 with padding 0 needs 2. */
 void padding_needs(const ht_image_input *input, const void *row, int64_t *needs);
 
-/* Returns whether the pipeline of the batch's row `place` reads so far as `needs` (padding_needs). */
+/* Returns whether the pipeline of the batch's row `place` reads as far as `needs`, or farther. */
 bool padding_fits(const ht_image_input *input, int64_t place, const int64_t *needs);
 
 /* Writes the padding value of an input that has one to an element of the input's type. */
