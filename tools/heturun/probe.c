@@ -40,8 +40,8 @@ static uint64_t hash_file(const char *path) {
     return got < 0 ? 0 : hash;
 }
 
-/* Returns how many libraries of a program are missing. If `says`, prints the missing ones, a hash of
- * libhetu, and why the libraries cannot be listed. */
+/* Returns how many libraries of a program are missing. If `says`, prints these libraries, a hash of
+ * libhetu, and whether there is no ldd to list them. */
 static int list_libraries(const char *program, bool says) {
     enum { NO_COMMAND = 127 }; // status of the shell
     char line[LINE_ROOM], path[PATH_ROOM], *arrow;
@@ -81,7 +81,7 @@ static void say_program(const char *program) {
     free(path);
 }
 
-/* Enters `folder` and prints the key in its file `marker`, which shows that heturun sees it, too. */
+/* Enters `folder` and prints the key in its file `marker`, which shows that heturun sees it. */
 static void say_folder(const char *folder, const char *marker) {
     char key[GREETING] = "";
     if (chdir(folder)) {
