@@ -1,5 +1,4 @@
-/* Common functions of the CPU kernels. HT_CLONES of <hetu/vector_math.h> compiles them for AVX2 and
- * AVX-512. */
+/* Common functions of CPU kernels. HT_CLONES (<hetu/vector_math.h>): for AVX2 and AVX-512 too. */
 #include "cpu/cpu.h"
 
 #include "base/memory.h"

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the index in the whole tensor of the first element of the row that has the piece's row r.
- */
+/* Returns the whole tensor's index of the first element of the row that has the piece's row r. */
 static uint64_t row_start(const ht_view *x, int64_t r) {
     int last = x->rank - 1;
     uint64_t start = 0, pitch = last >= 0 ? (uint64_t)x->global[last] : 1;

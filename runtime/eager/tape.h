@@ -105,8 +105,7 @@ void eager_run_kernel(ht_kernel *kernel, NodeList results, NodeList operands, co
 
 /* ---- the same program at every step ---- */
 
-/* Hashes of operators, arguments, parameters, inputs and outputs of the first evaluation, in order.
- */
+/* Hashes of the first evaluation's operators, arguments, parameters, inputs, outputs, in order. */
 typedef struct Trace {
     int count, room, at; // `at`: index of the next hash to compare
     uint64_t *print;

@@ -126,8 +126,7 @@ static void *buffer(Arena *arena, size_t bytes) {
     return memory + ALIGNMENT - (uintptr_t)memory % ALIGNMENT;
 }
 
-/* Returns the conversion of a tensor whose largest piece has `bytes`. The tensor has four times as
- * many columns as rows. */
+/* Returns the conversion of a tensor of rows x 4 rows whose largest piece has `bytes`. */
 static Job make_job(Arena *arena, const Textbook *textbook, int64_t bytes, int rank) {
     Job job = {
         .textbook = textbook, .rank = rank, .piece = bytes / (int64_t)sizeof(float), .rows = 1};
@@ -219,8 +218,7 @@ static void find_shortest(const Job *job, double seconds, double *shortest) {
         }
 }
 
-/* Measures a conversion and prints its line. Returns whether the library is fast enough, the same
- * on all ranks. */
+/* Measures a conversion, prints its line, returns on all ranks if the library is fast enough. */
 static bool measure(const Textbook *textbook, int64_t bytes, double seconds, int rank) {
     Arena *arena = arena_create();
     Job job = make_job(arena, textbook, bytes, rank);

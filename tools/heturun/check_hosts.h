@@ -1,6 +1,6 @@
-/* What hosts lack for a run (heturun --check --hosts FILE).
+/* Finds what hosts lack for a run (heturun --check --hosts FILE).
  *
- * heturun starts `heturun --probe` on each host, as it would start ranks. They talk by lines:
+ * heturun starts `heturun --probe` on each host, as it would start ranks. Both write lines:
  *
  *     probe says                      heturun asks
  *     KEY

@@ -197,7 +197,7 @@ static Job make_job(const Options *options, uint64_t hash) {
 
 /* ---- ranks that are started once ---- */
 
-/* How far the ranks of several hosts have come in meeting. */
+/* The ranks' meeting: none has come, rank 0 has written its address, or all have met. */
 typedef enum Meeting { NONE_CAME, RANK_0_CAME, MET } Meeting;
 
 /* Reports a rank on another host that is not reached or could not be started there. */
@@ -253,8 +253,7 @@ static void look_at_meeting(const Place *place, char *file, Meeting *meeting) {
     } else if (there) *meeting = RANK_0_CAME;
 }
 
-/* Starts the ranks, and watches them until all have ended, one has failed or a signal ends heturun.
- * Returns the exit status. */
+/* Starts and watches the ranks until all end, one fails or a signal comes. Returns the status. */
 static int run_once(Job *job, const Place *place, const Slots *slots, int count, int grace) {
     bool all = false, far = !slots_all_here(slots);
     char *file = place_meeting(place, !far);
@@ -334,8 +333,7 @@ static int run_on_hosts(const Options *options) {
     return status;
 }
 
-/* Opens /dev/null for those of the standard files that are closed, so that no pipe gets their
- * numbers. */
+/* Opens /dev/null for closed standard files, so that no pipe gets their numbers. */
 static void open_standard_files(void) {
     int file;
     do file = open("/dev/null", O_RDWR);

@@ -108,8 +108,7 @@ const char *remote_export(const char *word) {
                : NULL;
 }
 
-/* Returns the command that carries out `heturun OPTION -- FOLDER WORDS` on another machine, with
- * the folder of this process. */
+/* Returns the command `heturun OPTION -- FOLDER WORDS` for another machine, with this folder. */
 static char *far_command(const char *option, char **words) {
     char *text = NULL, folder[PATH_ROOM] = "", own[PATH_ROOM] = "";
     size_t length;
@@ -245,8 +244,7 @@ static bool read_input(char *bytes, size_t length, double patience) {
     return true;
 }
 
-/* Sets the variables that heturun exports, which begin the standard input. Returns false after a
- * message. */
+/* Sets heturun's exported variables from standard input. Returns false after a message. */
 static bool take_variables(double patience) {
     static char text[VARIABLES_ROOM + 1];
     char head[HEAD + 1] = "", *end = head;

@@ -13,7 +13,7 @@
 
 enum { SHOWN = 64 }; // characters of a row's name in messages
 
-/* A message: a transfer for a micro-batch. Time r is the time before row r, row_count the end. */
+/* A message: a transfer for a micro-batch. Time r is before row r, time row_count the end. */
 typedef struct StageMessage {
     AsyncExchange async;
     int begins, ends;            // times; begins -1: begins at ht_ready or ht_begin_ahead

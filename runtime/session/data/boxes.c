@@ -1,5 +1,4 @@
-/* Moves feeds, fetches and parameters between ranks by element number. exchange/reshard.c has
- * conversions inside a step. */
+/* Moves feeds, fetches and parameters between ranks (exchange/reshard.c: conversions in a step). */
 #include "session/data/boxes.h"
 
 #include "transport/world.h"
@@ -278,7 +277,8 @@ typedef struct Common {
     int64_t from, to, count;
 } Common;
 
-/* Sets *common to the ranges in both lists and *elements to their sum. Returns their number. */
+/* Sets *common (free() it) to the ranges in both lists and *elements to their total length. Returns
+ * the number of ranges. */
 static int64_t stretches_common(Stretches from, Stretches to, Common **common, int64_t *elements) {
     *common = memory_array(from.count + to.count, sizeof(Common));
     *elements = 0;

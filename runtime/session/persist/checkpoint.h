@@ -67,7 +67,7 @@ void copies_close(ht_session *session);
 
 /* ---- requests of main ---- */
 
-/* Checkpoints that main asks for, on rank 0. */
+/* Checkpoints for which main calls ht_save. These functions are for rank 0. */
 
 /* Returns the number of steps of the first program that trains; 0: none trains. */
 int64_t saved_steps(const ht_session *session);
