@@ -14,7 +14,8 @@
 extern "C" {
 #endif
 
-/* Installs handlers for signals not ignored. `main_here`: rank 0, which calls main's handlers. */
+/* Installs handlers for the signals that are not ignored. `main_here`: this is rank 0, which calls
+ * main's handlers. */
 void told_open(bool main_here);
 
 /* Restores the handlers from before told_open. */

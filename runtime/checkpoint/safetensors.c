@@ -1,4 +1,5 @@
-/* Writes and checks safetensors headers (session/persist/saved_tensors.c: tensors and names). */
+/* Writes and checks headers of safetensors files. session/persist/saved_tensors.c chooses tensors
+ * and names. */
 #include "checkpoint/safetensors.h"
 
 #include "base/memory.h"

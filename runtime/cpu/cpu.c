@@ -1,4 +1,5 @@
-/* Common functions of CPU kernels. HT_CLONES (<hetu/vector_math.h>): for AVX2 and AVX-512 too. */
+/* Common functions of the CPU kernels. HT_CLONES of <hetu/vector_math.h> compiles them for AVX2 and
+ * AVX-512. */
 #include "cpu/cpu.h"
 
 #include "base/memory.h"

@@ -92,8 +92,7 @@ ht_node *eager_gradient_of(ht_node *node);
 /* Runs the tape in reverse from `loss`, whose gradient is 1. */
 void eager_backward(ht_node *loss);
 
-/* Adds the gradients of the operands of an <hetu/ops.h> operator, by its rule. Ends the program if
- * the rule has no gradient. */
+/* Adds the gradients of an operator's operands by its rule. Ends the program if it has no rule. */
 void operator_backward(const Entry *entry);
 
 typedef struct NodeList {

@@ -126,7 +126,8 @@ static void *buffer(Arena *arena, size_t bytes) {
     return memory + ALIGNMENT - (uintptr_t)memory % ALIGNMENT;
 }
 
-/* Returns the conversion of a tensor of rows x 4 rows whose largest piece has `bytes`. */
+/* Returns the conversion of a tensor whose largest piece has `bytes`. The tensor has four times as
+ * many columns as rows. */
 static Job make_job(Arena *arena, const Textbook *textbook, int64_t bytes, int rank) {
     Job job = {
         .textbook = textbook, .rank = rank, .piece = bytes / (int64_t)sizeof(float), .rows = 1};

@@ -34,7 +34,8 @@ typedef struct Outcome {
     int status;          // exit status of heturun, when `again` is false
 } Outcome;
 
-/* Marks a host's slots as lost, as it cannot run the program. Returns how many were not lost. */
+/* Marks all slots of a host that cannot run the program as lost, with a message. Returns how many
+ * were not lost before. */
 static int lose_host(Slots *slots, const char *host) {
     int lost = 0;
     for (int i = 0; i < slots->count; i++) {

@@ -50,9 +50,8 @@ void dispatch_close(ht_session *session);
 /* Makes all ranks defer the signals, which otherwise end a rank at once. */
 void ending_heed(ht_session *session);
 
-/* Note the folder and the numbers (ht_note) of main's last ht_save or loaded checkpoint. Only the
- * numbers: ending_remembered, if `folder` is the noted one. Also calls ending_heed: ending_resumed.
- */
+/* Note the folder and numbers (ht_note) of main's last ht_save or loaded checkpoint. If `folder` is
+ * the noted one, ending_remembered notes the numbers. ending_resumed also calls ending_heed. */
 void ending_saved(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_remembered(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_resumed(ht_session *session, const char *folder);

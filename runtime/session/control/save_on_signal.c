@@ -146,7 +146,8 @@ static bool same_place(const ht_session *session, const ht_program *next) {
     return ending->last == ending->before && (!next->trains || next == ending->next);
 }
 
-/* Returns whether main is expected to save, with its numbers, within PATIENCE of the signal. */
+/* Returns whether main is expected to save its numbers, which only main knows, within PATIENCE
+ * seconds of the signal. */
 static bool saves_soon(const ht_session *session) {
     const struct Ending *ending = session->ending;
     int64_t made = saved_steps(session) - ending->steps;

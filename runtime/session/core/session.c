@@ -269,7 +269,8 @@ static float run_alone(ht_program *program, const ht_fed *feeds, bool trains) {
     return loss;
 }
 
-/* Runs a step, or a forward pass unless `trains`; returns the loss. Refuses a second thread. */
+/* Runs a step, or a forward pass unless `trains`, and returns the loss. Ends the program if another
+ * thread is running one. */
 static float run(ht_program *program, const ht_fed *feeds, bool trains) {
     static atomic_flag busy = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&busy))
