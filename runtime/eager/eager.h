@@ -41,7 +41,7 @@ float eager_program_step(eager_program *program, const ht_fed *feeds, const floa
  * the last step come first ("" is the model's value), then parameters and states, then inputs. */
 bool eager_program_named(const eager_program *program, int index, Named *named);
 
-/* Return a value's bytes, and copy it to `to`: an output of the last step, or a current value. */
+/* Return a value's size in bytes; copy the value to `to`. Outputs are of the last step. */
 int64_t eager_program_bytes(const eager_program *program, const Named *named);
 void eager_program_fetch(eager_program *program, const Named *named, void *to);
 

@@ -92,7 +92,7 @@ ht_node *eager_gradient_of(ht_node *node);
 /* Runs the tape in reverse from `loss`, whose gradient is 1. */
 void eager_backward(ht_node *loss);
 
-/* Adds the gradients of an operator's operands by its rule. Ends the program if it has no rule. */
+/* Adds the gradients of an operator's operands by its rule. Without a rule, ends the program. */
 void operator_backward(const Entry *entry);
 
 typedef struct NodeList {

@@ -68,7 +68,7 @@ static void prepare_child(pid_t parent) {
     if (getppid() != parent) _exit(CANNOT_START);
 }
 
-/* In the child process: executes the program, or the remote shell that starts it elsewhere. */
+/* Runs in the child process: executes the program, or the remote shell that starts it elsewhere. */
 static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const Choice *choice,
                              int input) {
     const Slot *slot = ranks->at[rank].slot;

@@ -108,7 +108,7 @@ const char *remote_export(const char *word) {
                : NULL;
 }
 
-/* Returns the command `heturun OPTION -- FOLDER WORDS` for another machine, with this folder. */
+/* Returns `heturun OPTION -- FOLDER WORDS` for another machine; FOLDER is the current folder. */
 static char *far_command(const char *option, char **words) {
     char *text = NULL, folder[PATH_ROOM] = "", own[PATH_ROOM] = "";
     size_t length;

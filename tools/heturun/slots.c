@@ -173,8 +173,8 @@ bool slots_changed(Slots *slots) {
 
 /* ---- Slurm ---- */
 
-/* Returns the next host's tasks by SLURM_TASKS_PER_NODE, such as "4(x2),3" for 4, 4, 3; 1 after its
- * end. *again counts the further hosts with *number tasks. */
+/* Returns the next host's tasks by SLURM_TASKS_PER_NODE, such as "4(x2),3" for 4, 4, 3; 1 after the
+ * last. *again counts the further hosts with *number tasks. */
 static int next_tasks(const char **at, int *number, int *again) {
     if (*again > 0) {
         --*again;

@@ -20,7 +20,7 @@ typedef struct Slot {
     bool here;  // the host is this machine
     int number; // index among the machine's slots, from 0
     int part;   // simulated host of this machine (HETU_HOSTS); -1: not divided
-    bool lost;  // not used: a rank died on it, or its host cannot run the program
+    bool lost;  // gets no more ranks: one died on it, or its host cannot run the program
 } Slot;
 
 typedef struct Slots {

@@ -36,7 +36,7 @@ void balance_close(ht_session *session);
  * A thread plans the next batch while the current one trains. Example: rows of capacities 4096,
  * 1024, 1024 hold the lengths 900, 3000, 1000 and get sequences 1, 2, 0. */
 
-/* Adds `seconds` to the strategy's mean step time; skips the first step after a switch. */
+/* Updates the strategy's mean step time by a step of `seconds`; skips the first after a switch. */
 void dispatch_note(const ht_program *program, double seconds);
 void dispatch_close(ht_session *session);
 

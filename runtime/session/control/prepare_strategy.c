@@ -157,7 +157,8 @@ bool prepare_may_retry(const char *word) {
     return arrival && arrival->again;
 }
 
-/* Reads a request's object, *size bytes, deletes its file; free() it. Refused on error: NULL. */
+/* Reads a request's object and deletes its file. Returns the object, *size bytes; free() it. After
+ * an error, returns NULL, and the request is REFUSED. */
 static void *read_object(Arrival *arrival, size_t *size) {
     struct stat found;
     const char *why;

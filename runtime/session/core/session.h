@@ -48,7 +48,7 @@ typedef struct Progress {
     double begun, printed; // times of the first call and of the last line, in seconds
 } Progress;
 
-/* The numbers that one line shows; `rate` is the learning rate. */
+/* The numbers in a line of ht_progress; `rate` is the learning rate. */
 typedef struct ProgressStep {
     int64_t done, steps;
     int64_t tokens; // tokens of a step; 0: not known

@@ -1,4 +1,5 @@
-/* Moves feeds, fetches and parameters between ranks (exchange/reshard.c: conversions in a step). */
+/* Moves feeds, fetches and parameters between ranks by element number. exchange/reshard.c has
+ * conversions inside a step. */
 #include "session/data/boxes.h"
 
 #include "transport/world.h"

@@ -20,7 +20,7 @@ static double element_at(ht_dtype dtype, const void *data, int64_t i) {
 }
 
 /* Returns the first dimension d along which a row's element i has index read[d - 1] or more, so
- * that its pipeline does not read it; 0: it reads it. */
+ * that its pipeline does not read it; 0: the pipeline reads it. */
 static int behind(const ht_padding *padding, const int64_t *read, int64_t i) {
     int found = 0;
     for (int d = padding->rank - 1; d > 0; d--) {
