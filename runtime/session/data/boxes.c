@@ -15,7 +15,7 @@ int64_t boxes_elements(const ht_pieces *pieces) {
     return count;
 }
 
-/* Returns the piece of a rank by binary search; -1: the rank holds nothing. */
+/* Returns the number of a rank's piece, by binary search; -1: the rank holds nothing. */
 static int piece_of(const ht_pieces *pieces, int rank) {
     int low = 0, high = pieces->run_count;
     while (low < high) {
