@@ -64,7 +64,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
 }
 
-/* Returns the list of kinds, a line each, as the last text of --help; returns others unchanged. */
+/* Returns the list of kinds as the last text of --help (argp frees it), other texts unchanged. */
 static char *list_kinds(int key, const char *text, void *input) {
     (void)input;
     if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;

@@ -10,8 +10,8 @@ typedef struct ht_noted {
 } ht_noted;
 #define ht_note(name, value) ((ht_noted){(name), (double)(value)})
 
-/* Checkpoints. ht_save(session, "runs/a", ht_note("tokens", tokens), ...) copies all parameters,
- * states of optimizers, numbers of steps, the seed and the numbers of ht_note; each rank writes an
+/* Saves a checkpoint: ht_save(session, "runs/a", ht_note("tokens", tokens), ...) copies parameters,
+ * states of optimizers, numbers of steps, the seed and the numbers of ht_note. Each rank writes an
  * equal part during the training, and finishes before ht_close. A checkpoint waits in memory while
  * an older one is being written; a newer one replaces the waiting one, with a message on standard
  * error. The file runs/a/step-N.safetensors has whole tensors under their names (state 0 of "w":

@@ -138,11 +138,11 @@ static inline ht_tensor ht_avg_pool2d_with(ht_tensor x, ht_pool_options o)
     return x;
 }
 
-/* Pool windows of (batch, channels, height, width): the largest element of each, or their mean. The
+/* Reduce each window of (batch, channels, height, width) to its largest element or its mean. The
  * first option is the window's size; one number stands for both dimensions, {2, 3} for height 2 and
- * width 3. .stride (default: the size), .padding (0 on each side) and .dilation (1) are the same.
- * ht_max_pool2d(x, 2) halves both; ht_avg_pool2d(x, 3, .stride = 1, .padding = 1) keeps them. The
- * mean includes the zeros of the padding. */
+ * width 3. .stride (default: the size), .padding (0 on each side) and .dilation (1) work alike.
+ * ht_max_pool2d(x, 2) halves height and width; ht_avg_pool2d(x, 3, .stride = 1, .padding = 1) keeps
+ * them. The mean includes the zeros of the padding. */
 #define HT_POOL_DEFAULTS                                                                                                                    \
     .size = {0, HT_AS_FIRST}, .stride = {0, HT_AS_FIRST}, .padding = {0, HT_AS_FIRST}, .dilation = {1, HT_AS_FIRST}
 #define ht_max_pool2d(x, ...) ht_max_pool2d_with((x), (ht_pool_options){HT_POOL_DEFAULTS, .size = __VA_ARGS__})

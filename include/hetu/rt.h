@@ -156,8 +156,7 @@ void ht_ready(const ht_worker *r, int number);
 void ht_begin_ahead(const ht_worker *r, int number);
 void ht_end_ahead(const ht_worker *r, int number);
 
-/* Adds `count` elements of `from` to `to`; in the first micro-batch, copies them instead (gradient
- * accumulation). */
+/* Adds `count` elements of `from` to `to`, a gradient; copies them in the first micro-batch. */
 void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype);
 
 /* Fills `count` elements of a result whose operands are empty on this device, with 0. For a

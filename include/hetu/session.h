@@ -99,8 +99,7 @@ void ht_dataset_seek(ht_session *session, const char *name, int64_t rows);
         HT_ELEMENT_(short), HT_ELEMENT_(unsigned), HT_ELEMENT_(unsigned long), HT_ELEMENT_(unsigned long long), HT_ELEMENT_(char), \
         HT_ELEMENT_(signed char), HT_ELEMENT_(unsigned char), HT_ELEMENT_(_Bool), default: (const char *)0)
 
-/* Runs one training step and returns the loss before the update. Inputs that are not fed keep their
- * last values. */
+/* Runs a training step; returns the loss before the update. Inputs not fed keep their values. */
 #define ht_step(program, ...) ht_step_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 float ht_step_with(ht_program *program, const ht_fed *feeds);
 
@@ -141,8 +140,7 @@ float ht_grad_norm(ht_program *program);
  * that is overwritten, a file about twenty lines. */
 void ht_progress(ht_program *program, int64_t steps);
 
-/* Copy a whole parameter out of, or into, the session. `count` is its number of elements; another
- * number ends the program. */
+/* Copy a whole parameter out of, or into, the session. `count` must be its number of elements. */
 void ht_get_param(ht_session *session, const char *name, float *to, size_t count);
 void ht_set_param(ht_session *session, const char *name, const float *from, size_t count);
 

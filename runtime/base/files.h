@@ -98,7 +98,7 @@ void private_remove(const char *path);
  * there, and only this user and root can replace the folder or files in it. */
 char *private_parent(const char *parent);
 
-/* Removes a folder's entries whose names begin with `head`, if `dead` is true for the rest. */
+/* Removes a folder's entries with names HEAD + MARK for which dead(MARK) is true. */
 void private_sweep(const char *parent, const char *head, bool (*dead)(const char *mark));
 
 /* ---- this process's private folder ---- */

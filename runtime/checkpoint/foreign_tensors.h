@@ -36,7 +36,7 @@ bool stored_find(const Stored *stored, const char *name, StoredTensor *found);
  * if it can. The text is valid until the next call. */
 const char *stored_wrong(const StoredTensor *stored, const char *shape);
 
-/* Reads elements [from, to) as f32, in the parameter's row-major order. NULL, or the reason. */
+/* Reads elements [from, to) of the parameter, row-major, to `values`. Returns why not, or NULL. */
 const char *stored_read(const StoredTensor *stored, int64_t from, int64_t to, float *values);
 
 /* Verifies a rank's share of a manifest's checksums: rank r checks lines r, r + ranks, ... Returns

@@ -22,7 +22,7 @@ enum { PATH_ROOM = 4096, NAME_ROOM = PATH_ROOM + 16 };
 
 enum { ABANDONED = -1, MOST_NAMED = 8 }; // MOST_NAMED: ranks that a message names
 
-static const double REPORT_SECONDS = 1; // that rank 0 waits for the reports of failed ranks
+static const double REPORT_SECONDS = 1; // how long rank 0 waits for the reports of failed ranks
 
 struct Writing {
     WritingPlan plan;
@@ -108,8 +108,8 @@ static int write_range(const WritingPlan *plan, const char *path) {
 
 /* ---- rank 0, when all have written ---- */
 
-/* Waits until the checksums of all ranks are there, or a rank has failed. A failed rank removes the
- * .part file, or reports its failure. Fails if a checksum file is another user's. */
+/* Waits until the checksum files of all ranks exist. Returns 0; ABANDONED if a rank has failed
+ * (.part removed, or reported); EPERM if a file is another user's; ETIMEDOUT when patience ends. */
 static int await_sums(const WritingPlan *plan, const char *path) {
     char name[NAME_ROOM];
     struct stat part, sums;

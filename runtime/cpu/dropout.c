@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the whole tensor's index at which the whole row that has row r of the piece begins. */
+/* Returns the whole tensor's index of the first element of the row that has the piece's row r. */
 static uint64_t row_start(const ht_view *x, int64_t r) {
     int last = x->rank - 1;
     uint64_t start = 0, pitch = last >= 0 ? (uint64_t)x->global[last] : 1;

@@ -25,7 +25,7 @@ typedef struct Rows {
     int64_t n; // elements of a row: the view's last extent
 } Rows;
 
-/* Returns the rows of a view. Ends the program, naming the operator, for any other type. */
+/* Returns the rows of a view. Ends the program, naming the operator, unless it is f32 or bf16. */
 Rows rows_of(const ht_view *view, const char *operator);
 
 /* Returns the number of rows of a view: the product of all extents but the last. */

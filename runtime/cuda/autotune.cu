@@ -59,7 +59,7 @@ static const std::vector<float> &timed(const std::string &key, int ways, Autotun
     return choices.times[key] = times;
 }
 
-/* Inside other work that is being timed, returns the variant that is fastest on this rank. */
+/* Returns the settled variant; else 0, but inside other timed work the fastest on this rank. */
 int autotune_choose(const char *kind, const std::vector<int64_t> &sizes, int ways, AutotuneRun *run,
                     void *context) {
     if (ways < 2) return 0;

@@ -63,5 +63,5 @@ void contract_copy(const Finish &finish, const void *from, int rank, const ht_ax
 /* Computes any contraction, a thread or warp per result element. Only summed axes may be empty. */
 void contract_plain(const ht_product_call *call);
 
-/* Computes an operand's sums for a call (bias gradients). Only summed axes may be empty. */
+/* Computes call->sums: sums of an operand (bias gradients). Only summed axes may be empty. */
 void contract_sums(const ht_product_call *call);

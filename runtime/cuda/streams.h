@@ -26,8 +26,8 @@ void cuda_streams_wait(void);
 void cuda_note(cudaStream_t stream, const char *what, const char *where);
 const volatile FailNote *cuda_noted(void);
 
-/* Open and close the numbers and faults of a step (cuda/step.cu). cuda_step_finish waits for the
- * step, and ends the program if a kernel has recorded a fault. */
+/* Allocate and free memory for a step's numbers and faults (cuda/step.cu). cuda_step_finish waits
+ * for the step, and ends the program if a kernel has recorded a fault. */
 void cuda_step_open(void);
 void cuda_step_close(void);
 void cuda_step_finish(void);

@@ -15,7 +15,7 @@ typedef struct Contraction {
     int outer_count, sum_count;
     /* Axes of the loops around the matrix product: `outer` is in y, `sum` is summed over. */
     ht_axis outer[HT_MAX_AXES], sum[HT_MAX_AXES];
-    int64_t outer_total, sum_total;
+    int64_t outer_total, sum_total; // iterations of these loops
 } Contraction;
 
 /* Returns the contraction of the axes, none of which is empty. m, n and k form the largest matrix
@@ -24,7 +24,7 @@ typedef struct Contraction {
  * HT_MAX_AXES axes. */
 Contraction contraction_of(int rank, const ht_axis *axes);
 
-/* contraction_axis returns axis i, NULL for -1; contraction_size the number of multiplications. */
+/* contraction_axis returns axis i, NULL for -1; contraction_size returns extent m * n * k. */
 const ht_axis *contraction_axis(const Contraction *c, int i);
 double contraction_size(const Contraction *c);
 

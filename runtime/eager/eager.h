@@ -41,7 +41,7 @@ float eager_program_step(eager_program *program, const ht_fed *feeds, const floa
  * the last step come first ("" is the model's value), then parameters and states, then inputs. */
 bool eager_program_named(const eager_program *program, int index, Named *named);
 
-/* Copies a named value to `to`. Outputs are of the last step, parameters and states current. */
+/* Return a value's size in bytes; copy the value to `to`. Outputs are of the last step. */
 int64_t eager_program_bytes(const eager_program *program, const Named *named);
 void eager_program_fetch(eager_program *program, const Named *named, void *to);
 

@@ -328,7 +328,7 @@ static void check_application(const ht_application *a, const ht_tensor *results)
                                                                 : "arguments");
 }
 
-/* Runs a user's kernel, or zeroes the results if an operand is empty; empty results need none. */
+/* Runs a user's kernel unless all results are empty; zeroes the results if an operand is empty. */
 static void run_application(const ht_application *a, ht_node *const *results,
                             ht_node *const *operands) {
     bool empty = false, any = false;

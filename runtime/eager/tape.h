@@ -92,8 +92,7 @@ ht_node *eager_gradient_of(ht_node *node);
 /* Runs the tape in reverse from `loss`, whose gradient is 1. */
 void eager_backward(ht_node *loss);
 
-/* Adds the gradients of the operands of an <hetu/ops.h> operator, by its rule. Ends the program if
- * the rule has no gradient. */
+/* Adds the gradients of an operator's operands by its rule. Without a rule, ends the program. */
 void operator_backward(const Entry *entry);
 
 typedef struct NodeList {
@@ -105,7 +104,7 @@ void eager_run_kernel(ht_kernel *kernel, NodeList results, NodeList operands, co
 
 /* ---- the same program at every step ---- */
 
-/* Hashes of the first evaluation's operators, arguments, parameters, inputs, outputs in order. */
+/* Hashes of the first evaluation's operators, arguments, parameters, inputs, outputs, in order. */
 typedef struct Trace {
     int count, room, at; // `at`: index of the next hash to compare
     uint64_t *print;
@@ -115,7 +114,8 @@ typedef struct Trace {
     ht_called **calls;
 } Trace;
 
-/* Begin an evaluation, end its forward part, and end its backward part. */
+/* Begin an evaluation, end its forward part, and end its backward part. End the program if a part
+ * has fewer hashes than in the first evaluation. */
 void eager_trace_begin(Trace *trace);
 void eager_trace_forward(Trace *trace);
 void eager_trace_backward(Trace *trace);

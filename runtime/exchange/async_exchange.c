@@ -223,8 +223,8 @@ static bool has_room(const Queue *queue, const AsyncExchange *async) {
            (!waits && taken + own <= MOST_ROOM);
 }
 
-/* Returns whether an async exchange may run: exchanges in `after` and earlier ones of its tag have
- * ended, and there is memory for its reductions. The caller holds the lock. */
+/* Returns whether an async exchange has begun, or marks it as begun if exchanges in `after` and
+ * earlier ones of its tag have ended and its reductions have memory. The caller holds the lock. */
 static bool may_go(const Queue *queue, AsyncExchange *async) {
     ExchangeState *state = async->state;
     for (int i = 0; !state->begun && i < async->after_count; i++)

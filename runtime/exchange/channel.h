@@ -117,8 +117,7 @@ void channel_messages(const ChannelRun *run, const ht_reshard_step *step, HostTr
 /* Returns the index of a device in a group; 0 if it is not in the group. */
 int channel_position(const ht_group *group, int device);
 
-/* channel_communicates returns whether a step involves other ranks. channel_verb returns a verb's
- * name, such as "all-reduce". */
+/* Returns whether a step involves other ranks; channel_verb a verb's name, such as "all-reduce". */
 bool channel_communicates(const ht_reshard_step *step);
 const char *channel_verb(ht_verb verb);
 

@@ -85,8 +85,7 @@ static void finish_parts(Rounds *r) {
 
 /* ---- the verbs: each sets up round `number`, or returns false after the last round ---- */
 
-/* Returns the first element of member i's share of `count` elements: 10 elements of 4 members begin
- * at 0, 2, 5, 7. */
+/* Returns where member i's share of `count` elements begins: at 0, 2, 5, 7 for 10 and 4 members. */
 static int64_t share(const Rounds *r, int64_t count, int i) { return count * i / r->members; }
 
 /* Carries out all-reduce as reduce-scatter, then all-gather: every member reduces its share, then

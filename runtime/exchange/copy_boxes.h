@@ -12,7 +12,7 @@ extern "C" {
 /* Returns the bytes of an element. */
 size_t ht_dtype_bytes(ht_dtype dtype);
 
-/* Copies a box of `size`-byte elements, the first from `from` to `to`, unless these are equal. */
+/* Copies a box of `size`-byte elements, the first at `from`, unless from == to. */
 void ht_move_copy(const ht_move *move, size_t size, char *to, const char *from);
 
 /* Reduces a box into the box at `to`: to + from, or the maximum of both. */

@@ -21,12 +21,12 @@ typedef struct WorldKind {
     void (*forget)(void);  // closes a forked child process's connections; NULL: not needed
     void (*check)(void);   // carries out world_check; NULL: not needed
     bool ended_together;   // the launcher ends all ranks when one is gone
-    void (*broadcast)(void *data, size_t bytes); // broadcast to least: see world.h
+    void (*broadcast)(void *data, size_t bytes); // up to `least`: see world_... of world.h
     void (*gather)(const void *mine, size_t bytes, void *all);
     void (*exchange)(const HostTransfer *sends, int send_count, const HostTransfer *receives,
                      int receive_count);
     int (*least)(int mine);
-    void (*open_lanes)(void); // open_lanes to done: see post.h
+    void (*open_lanes)(void); // up to `done`: see post.h
     void (*close_lanes)(void);
     int (*tags)(void);
     void (*begin)(int lane, Post *post);

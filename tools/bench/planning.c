@@ -14,8 +14,7 @@
 
 enum { TENSOR_PARALLEL = 16, LEAST_DEVICES = 64, MOST_DEVICES = 16384, EXTENT = 8192, TIMES = 5 };
 
-/* Returns the CPU seconds of this process. The planner has one thread, and other load of the
- * machine must not count. */
+/* Returns the CPU seconds of this process, so that other load of the machine does not count. */
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);

@@ -219,8 +219,7 @@ static void find_shortest(const Job *job, double seconds, double *shortest) {
         }
 }
 
-/* Measures a conversion and prints its line. Returns whether the library is fast enough, the same
- * on all ranks. */
+/* Measures a conversion, prints its line, returns on all ranks if the library is fast enough. */
 static bool measure(const Textbook *textbook, int64_t bytes, double seconds, int rank) {
     Arena *arena = arena_create();
     Job job = make_job(arena, textbook, bytes, rank);

@@ -17,8 +17,7 @@ typedef struct Sample {
 /* Sets *samples to the samples of all kernels, not yet measured; returns their number. */
 int computing_samples(Arena *arena, Sample **samples);
 
-/* Returns the seconds of a sample on the slowest rank, the minimum over several batches of runs.
- * All ranks call it together. */
+/* Returns a sample's seconds on the slowest rank, the best of some batches. All ranks call it. */
 double computing_seconds(const Sample *sample);
 
 /* Returns the seconds of the forward kernels of one transformer layer, from the difference between

@@ -33,8 +33,7 @@ void time_streams(Stream *streams, int count, double least);
  * have `row` bytes and begin `apart` bytes after each other. */
 double time_copies(int64_t bytes, int64_t row, int64_t apart, double budget);
 
-/* Returns the seconds in which all ranks at once combine two buffers of `bytes` each by
- * `reduction`. */
+/* Returns the seconds in which all ranks at once combine two buffers of `bytes` by `reduction`. */
 double time_combinations(ht_dtype dtype, ht_reduction reduction, int64_t bytes, double budget);
 
 /* Measures the links and the memory of the ranks and writes a cluster file. Measures in several

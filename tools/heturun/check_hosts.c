@@ -30,17 +30,17 @@ enum { LINE_ROOM = 4096, NAME_ROOM = 256, TIMINGS = 5, KEY_DIGITS = 16 };
 
 static const double MOST_OFFSET = 1; // seconds between the clocks of two hosts
 
-/* What a probe says, by the first word of a line. */
+/* Kinds of a probe's lines, by their first words, and what follows the word. */
 typedef enum Said {
     SAID_PROGRAM,    // hash of the program's file
     SAID_UNREADY,    // why the program cannot be started
-    SAID_LIBHETU,    // hash of its libhetu
-    SAID_LIBRARY,    // libraries that are not found
+    SAID_LIBHETU,    // hash of the program's libhetu
+    SAID_LIBRARY,    // a library of the program that is not found
     SAID_UNLISTED,   // why libraries cannot be listed
-    SAID_FOLDER,     // what stands in the marker
-    SAID_FOLDERLESS, // why it cannot be read
-    SAID_LISTENS,    // port and addresses
-    SAID_UNREACHED,  // hosts that it does not reach
+    SAID_FOLDER,     // key that the probe reads in the marker, a file in the run's folder
+    SAID_FOLDERLESS, // why the probe cannot read the marker
+    SAID_LISTENS,    // port and addresses on which the probe listens
+    SAID_UNREACHED,  // a host that the probe does not reach
     SAIDS
 } Said;
 
@@ -53,18 +53,18 @@ typedef struct Probed {
     const char *host;
     int slots;
     bool here, begun, ready;    // begun: the probe has said the key
-    bool awaited;               // an answer is expected
-    const struct Probed *asked; // the host that this one is asked to reach; NULL: none
-    double since;               // when the clock was asked for
+    bool awaited;               // heturun waits for an answer of the probe
+    const struct Probed *asked; // host that the probe shall reach; NULL: none, or reached
+    double since;               // time at which heturun asked for the clock, in seconds
     pid_t process;              // 0: it was not started, for the reason `error_number`
     int error_number;
     int to, from, errors; // standard input, output and error of the probe
-    double seconds;       // from its start until it was ready
+    double seconds;       // from the probe's start until it was ready (until then: its start)
     char buffer[LINE_ROOM];
     size_t held;                 // bytes in `buffer`
-    char said[SAIDS][NAME_ROOM]; // "": nothing
-    double offset, error;        // of the clock, in seconds
-    bool timed;
+    char said[SAIDS][NAME_ROOM]; // by kind: what the probe has said, "a, b"; "": nothing
+    double offset, error;        // of the host's clock from this one's, in seconds; its uncertainty
+    bool timed;                  // `offset` is known
 } Probed;
 
 typedef struct Check {
@@ -100,7 +100,7 @@ static _Noreturn void become(const Check *check, const Probed *probed, const int
     _exit(CANNOT_START);
 }
 
-/* Starts the probe of a host; without files or processes left, the host has an error number. */
+/* Starts the probe of a host, or sets its error number, as when no file or process is left. */
 static void start(const Check *check, Probed *probed) {
     int in[2] = {-1, -1}, out[2] = {-1, -1};
     pid_t parent = getpid(), process = -1;
@@ -119,7 +119,7 @@ static void start(const Check *check, Probed *probed) {
     probed->awaited = true;
 }
 
-/* Adds a word to a list of words. */
+/* Appends a word to a text of words: "a, b". */
 static void add_word(char *list, size_t room, const char *word) {
     size_t length = strlen(list);
     snprintf(list + length, room - length, "%s%s", length ? ", " : "", word);
@@ -140,7 +140,7 @@ static void note(const Check *check, Probed *probed, const char *line) {
     if (probed->ready) probed->seconds = clock_seconds(CLOCK_MONOTONIC) - probed->seconds;
 }
 
-/* Notes the time of a host's clock; the quickest of some answers counts. */
+/* Notes a host's clock from a line "clock SECONDS"; the answer with the shortest wait counts. */
 static void note_clock(const Check *check, Probed *probed, const char *line) {
     double there, heard = clock_seconds(CLOCK_REALTIME), error = (heard - probed->since) / 2;
     (void)check;
@@ -152,7 +152,7 @@ static void note_clock(const Check *check, Probed *probed, const char *line) {
     probed->offset = there - (probed->since + heard) / 2;
 }
 
-/* Notes whether a host reaches the one that it was asked about; a late answer names another. */
+/* Notes whether a host reaches probed->asked; ignores a late answer about another host. */
 static void note_reached(const Check *check, Probed *probed, const char *line) {
     const char *host = strchr(line, ' ');
     (void)check;
@@ -163,7 +163,7 @@ static void note_reached(const Check *check, Probed *probed, const char *line) {
 
 typedef void Note(const Check *check, Probed *probed, const char *line);
 
-/* Reads what a probe has written, and notes its whole lines. */
+/* Reads what a probe has written, and calls note_line for each whole line. */
 static void take(const Check *check, Probed *probed, Note *note_line) {
     ssize_t got =
         read(probed->from, probed->buffer + probed->held, sizeof probed->buffer - 1 - probed->held);
@@ -181,7 +181,7 @@ static void take(const Check *check, Probed *probed, Note *note_line) {
     memmove(probed->buffer, line, probed->held);
 }
 
-/* Hears all awaited probes at the same time, for some seconds at most. */
+/* Reads the answers of all awaited probes at the same time, for at most `seconds` seconds. */
 static void hear(const Check *check, double seconds, Note *note_line) {
     struct pollfd *entries = calloc((size_t)check->count, sizeof *entries);
     double deadline = clock_seconds(CLOCK_MONOTONIC) + seconds, left = seconds;
@@ -216,8 +216,8 @@ static void time_clocks(const Check *check) {
     }
 }
 
-/* Lets each host reach those above it in the file: in round k, host i reaches host i - k, so that a
- * host has one caller at a time. */
+/* Asks each host to connect to those above it in the file: in round k, host i connects to host
+ * i - k, so that a host has one caller at a time. */
 static void reach(const Check *check) {
     char question[LINE_ROOM];
     for (int round = 1; round < check->count; round++) {
@@ -262,7 +262,7 @@ static void stop(const Check *check) {
 
 /* ---- the page ---- */
 
-/* Prints that a host lacks something, and what to do. */
+/* Prints that a host lacks something, and what to do; counts it in check->lacks. */
 __attribute__((format(printf, 3, 4))) static void lack(Check *check, const Probed *probed,
                                                        const char *format, ...) {
     va_list words;
@@ -288,7 +288,7 @@ static const char *last_words(const Probed *probed) {
     return *line ? line : "it said nothing";
 }
 
-/* Returns the first host whose probe has said this; NULL: none. */
+/* Returns the first host whose probe has said a line of this kind; NULL: none. */
 static const Probed *first_with(const Check *check, Said what) {
     for (int i = 0; i < check->count; i++)
         if (*check->at[i].said[what]) return &check->at[i];
@@ -301,7 +301,7 @@ static bool differs(const Check *check, const Probed *probed, Said what) {
     return *probed->said[what] && strcmp(probed->said[what], first->said[what]) != 0;
 }
 
-/* Prints the line of a host. */
+/* Prints the line of a host in the table. */
 static void print_host(const Check *check, const Probed *probed, int width) {
     char ssh[32] = "here", clock[32] = "-";
     bool folder = !strcmp(probed->said[SAID_FOLDER], check->key);
@@ -329,7 +329,7 @@ static void print_host(const Check *check, const Probed *probed, int width) {
                                                                            : "ok");
 }
 
-/* Says what a host lacks of program and libraries. */
+/* Prints whether a host lacks the program, or libraries of it, and what to do. */
 static void explain_program(Check *check, const Probed *probed) {
     const char *program = check->words[0];
     if (!*probed->said[SAID_PROGRAM]) {
@@ -357,7 +357,7 @@ static void explain_program(Check *check, const Probed *probed) {
              first->host);
 }
 
-/* Says what a host lacks, and what to do. */
+/* Prints all that a host lacks, and what to do. */
 static void explain(Check *check, const Probed *probed) {
     char folder[LINE_ROOM] = "";
     if (!getcwd(folder, sizeof folder)) *folder = 0;
@@ -411,7 +411,7 @@ static void list_hosts(Check *check, const Slots *slots) {
     }
 }
 
-/* Writes a file with a random key to this folder. Returns false after a message. */
+/* Writes the marker, a new file with this check's key, to this folder. False after a message. */
 static bool make_marker(Check *check) {
     snprintf(check->marker, sizeof check->marker, ".heturun-check.XXXXXX");
     int file = mkostemp(check->marker, O_CLOEXEC);

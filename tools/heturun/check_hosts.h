@@ -1,6 +1,6 @@
-/* What hosts lack for a run (heturun --check --hosts FILE).
+/* Finds what hosts lack for a run (heturun --check --hosts FILE).
  *
- * heturun starts `heturun --probe` on each host, as it would start ranks. They talk by lines:
+ * heturun starts `heturun --probe` on each host, as it would start ranks. Both write lines:
  *
  *     probe says                      heturun asks
  *     KEY
@@ -16,11 +16,11 @@
 
 #include "slots.h"
 
-/* Most seconds that a probe takes to say what its host has, and to reach another host. */
+/* Most seconds for a probe's lines up to "ready", and for a probe to reach another host. */
 enum { PROBE_SECONDS = 30, REACH_SECONDS = 5 };
 
-/* Prints a line a host, and what each lacks. `words` is the program with its arguments; NULL: none.
- * Returns 0; 1: something is lacking. */
+/* Prints a table with a line for each host, then what each lacks. `words` is the program with its
+ * arguments; NULL: none. Returns 1 if a host lacks something, else 0. */
 int check_print(const Slots *slots, const char *shell, char **words);
 
 /* Carries out `heturun --probe -- FOLDER MARKER KEY HOST PROGRAM` on a host (probe.c). MARKER is a

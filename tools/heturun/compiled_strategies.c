@@ -76,7 +76,7 @@ static const Elf64_Shdr *find_section(const InputText *text, const char *name) {
     return NULL;
 }
 
-/* Reads the strategies that a program was compiled with. Returns false if they are not known: the
+/* Adds the strategies that a program was compiled with to `list`. Returns false if not known: the
  * file is no program of hetucc, or the program compiles further strategies while it runs. */
 static bool read_compiled(Arena *arena, const char *program, ChoiceList *list) {
     enum { MOST = 1 << 30 };

@@ -34,7 +34,8 @@ typedef struct Outcome {
     int status;          // exit status of heturun, when `again` is false
 } Outcome;
 
-/* Marks all slots of a host as lost, which lacks what a rank needs; returns their number. */
+/* Marks all slots of a host that cannot run the program as lost, with a message. Returns how many
+ * were not lost before. */
 static int lose_host(Slots *slots, const char *host) {
     int lost = 0;
     for (int i = 0; i < slots->count; i++) {
@@ -237,7 +238,7 @@ int elastic_run(Job *job, const Place *place, Slots *slots, ChoiceList *list, in
             outcome.status = 1;
             break;
         }
-        unlink(meeting); // of the last start
+        unlink(meeting); // the file of the last start
         job->meeting = meeting;
         Ranks ranks = ranks_start(job, slots, count, choice);
         outcome = watch(&ranks, slots, list, &(Start){choice, number, grace});

@@ -197,7 +197,7 @@ static Job make_job(const Options *options, uint64_t hash) {
 
 /* ---- ranks that are started once ---- */
 
-/* How far the ranks of several hosts have come in meeting. */
+/* The ranks' meeting: none has come, rank 0 has written its address, or all have met. */
 typedef enum Meeting { NONE_CAME, RANK_0_CAME, MET } Meeting;
 
 /* Reports a rank on another host that is not reached or could not be started there. */
@@ -240,7 +240,8 @@ static int report_failure(const Job *job, const Ranks *ranks, Meeting meeting, i
     return failed->status;
 }
 
-/* Looks at the meeting on several hosts; removes its folder when the ranks have met. */
+/* Updates *meeting by the meeting file, which is there from rank 0's arrival until the ranks have
+ * met; then removes the file's folder. */
 static void look_at_meeting(const Place *place, char *file, Meeting *meeting) {
     if (*meeting == MET) return;
     bool there = !access(file, F_OK);
@@ -252,7 +253,7 @@ static void look_at_meeting(const Place *place, char *file, Meeting *meeting) {
     } else if (there) *meeting = RANK_0_CAME;
 }
 
-/* Starts the ranks and watches them until all have ended or one has failed. Returns the status. */
+/* Starts and watches the ranks until all end, one fails or a signal comes. Returns the status. */
 static int run_once(Job *job, const Place *place, const Slots *slots, int count, int grace) {
     bool all = false, far = !slots_all_here(slots);
     char *file = place_meeting(place, !far);
@@ -281,8 +282,8 @@ static int run_once(Job *job, const Place *place, const Slots *slots, int count,
     return status;
 }
 
-/* Finds where ranks that are started once run: on this host or on those of --hosts. Returns their
- * number; 0 after an error message. */
+/* Sets *slots to the slots of ranks that are started once: on this host, or of --hosts. Returns the
+ * number of ranks; 0 after an error message. */
 static int find_slots(const Options *options, Slots *slots, int parts) {
     int ranks = options->ranks;
     if (!options->hosts) *slots = slots_here(ranks);
@@ -308,7 +309,7 @@ static int host_parts(void) {
     return (int)parts;
 }
 
-/* Carries out --hosts without --elastic; returns the exit status. */
+/* Carries out --hosts without --elastic, with or without --check. Returns the exit status. */
 static int run_on_hosts(const Options *options) {
     Slots slots;
     Place place = {.lock = -1};
@@ -332,8 +333,7 @@ static int run_on_hosts(const Options *options) {
     return status;
 }
 
-/* Opens /dev/null for those of the standard files that are closed, so that no pipe gets their
- * numbers. */
+/* Opens /dev/null for closed standard files, so that no pipe gets their numbers. */
 static void open_standard_files(void) {
     int file;
     do file = open("/dev/null", O_RDWR);

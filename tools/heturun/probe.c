@@ -40,8 +40,8 @@ static uint64_t hash_file(const char *path) {
     return got < 0 ? 0 : hash;
 }
 
-/* Lists the libraries of a program; returns the number of those that are missing. When `says`, says
- * which are missing, and a hash of libhetu. */
+/* Returns how many libraries of a program are missing. If `says`, prints these libraries, a hash of
+ * libhetu, and whether there is no ldd to list them. */
 static int list_libraries(const char *program, bool says) {
     enum { NO_COMMAND = 127 }; // status of the shell
     char line[LINE_ROOM], path[PATH_ROOM], *arrow;
@@ -81,7 +81,7 @@ static void say_program(const char *program) {
     free(path);
 }
 
-/* Says what stands in the marker, which shows that heturun's folder is this one. */
+/* Enters `folder` and prints the key in its file `marker`, which shows that heturun sees it. */
 static void say_folder(const char *folder, const char *marker) {
     char key[GREETING] = "";
     if (chdir(folder)) {
@@ -96,7 +96,7 @@ static void say_folder(const char *folder, const char *marker) {
 
 /* ---- connections ---- */
 
-/* Listens on a free port of all addresses, and says where. Returns the socket. */
+/* Listens on a free port, and prints port and addresses. Returns the socket; -1 on failure. */
 static int listen_anywhere(void) {
     struct sockaddr_in address = {.sin_family = AF_INET};
     struct ifaddrs *all = NULL;
@@ -121,7 +121,7 @@ static int listen_anywhere(void) {
     return listener;
 }
 
-/* Waits up to `seconds`, or without a limit (-1), for an event of a socket. */
+/* Waits up to `seconds` (-1: no limit) for an event of a socket; returns whether it came. */
 static bool await(int file, short events, int seconds) {
     struct pollfd entry = {.fd = file, .events = events};
     return poll(&entry, 1, seconds < 0 ? -1 : seconds * 1000) > 0;
@@ -162,8 +162,8 @@ static void say_clock(void) {
     printf("clock %lld.%09ld\n", (long long)now.tv_sec, now.tv_nsec);
 }
 
-/* Greets callers with the name of this host in the file of hosts, in a process of its own, while
- * this one waits for other hosts. That process ends with this one. */
+/* Starts a process that sends `host`, this host's name in the file of hosts, to each caller of
+ * `listener`. The process ends when its parent ends. Does nothing if `listener` is -1. */
 static void greet(int listener, const char *host) {
     pid_t parent = getpid(), process = listener < 0 ? -1 : fork();
     if (process) return;

@@ -68,8 +68,7 @@ static void prepare_child(pid_t parent) {
     if (getppid() != parent) _exit(CANNOT_START);
 }
 
-/* Runs in the child process: executes the program, or the remote shell that starts the program on
- * another machine. */
+/* Runs in the child process: executes the program, or the remote shell that starts it elsewhere. */
 static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const Choice *choice,
                              int input) {
     const Slot *slot = ranks->at[rank].slot;
@@ -99,7 +98,7 @@ static bool send_variables(Rank *rank) {
     return true;
 }
 
-/* Tells the other machines once a second that heturun lives. */
+/* Sends remote ranks the rest of the exported variables, then a byte 0 a second: heturun lives. */
 static void tell_alive(const Ranks *ranks) {
     static time_t last;
     struct timespec time;

@@ -40,7 +40,7 @@ typedef struct Job {
     const char *meeting; // the file through which the ranks meet
     const char *copies;  // folder in shared memory for in-memory checkpoints (ht_remember)
     const char *shell;   // remote shell, such as ssh
-    bool once;           // -n or --hosts: no restart, standard input for a rank 0 that is here
+    bool once;           // -n or --hosts: no restart; rank 0, if on this host, has standard input
 } Job;
 
 /* Exit status of rank 0 when the program cannot begin under the strategy
@@ -56,9 +56,9 @@ enum { DEVICE_FAULT = 122, EXCHANGE_FAULT = 123 };
  * that exits with one of them. */
 enum { UNREACHED = 255, CANNOT_START = 127 };
 
-/* Starts `count` ranks on the slots that are not lost, in the order of the file; none after one
- * that cannot be started. `choice` NULL: the program chooses its strategy. Free the `at` of the
- * result. */
+/* Starts `count` ranks on the slots that are not lost, in the order of the file, up to the first
+ * that cannot be started. `choice` NULL: the program chooses its strategy. The caller frees the
+ * result's `at`. */
 Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice);
 
 /* Records the ranks that ended since the last call; returns whether any did. Tells the other
@@ -120,18 +120,18 @@ const char *remote_variables(size_t *length);
 bool remote_is_srun(const char *shell);
 char *remote_shell_name(const char *shell);
 
-/* Raises the limit of open files as far as it may be, since each remote rank and each probe has
- * some; a child process restores the limit for its program. */
+/* Raise the limit of open files to the hard limit, since each remote rank and each probe has open
+ * files, and restore the limit in a child process, before it executes its program. */
 void remote_raise_files(void);
 void remote_restore_files(void);
 
 /* Removes the files and folders on a host that match a shell's pattern. */
 void remote_remove(const char *shell, const char *host, const char *pattern);
 
-/* Carries out `heturun --hold -- FOLDER PROGRAM ARGUMENTS...`: runs it until it ends, or kills it
- * when the standard input ends or is silent for HETU_TIMEOUT and some seconds. The standard input
- * begins with remote_variables. Each byte behind them is the number of a signal for the program; 0:
- * none. Returns the program's exit status, or 128 plus the signal that ended the program. */
+/* Carries out `heturun --hold -- FOLDER PROGRAM ARGUMENTS...`: runs PROGRAM, and kills it when the
+ * standard input ends or is silent for HETU_TIMEOUT and some seconds. The standard input begins
+ * with remote_variables. Each byte behind them is the number of a signal for PROGRAM; 0: none.
+ * Returns PROGRAM's exit status, or 128 plus the signal that ended it. */
 int remote_hold(char **words);
 
 #endif

@@ -108,8 +108,7 @@ const char *remote_export(const char *word) {
                : NULL;
 }
 
-/* Returns the command that carries out `heturun OPTION -- FOLDER WORDS` on another machine, with
- * the folder of this process. */
+/* Returns `heturun OPTION -- FOLDER WORDS` for another machine; FOLDER is the current folder. */
 static char *far_command(const char *option, char **words) {
     char *text = NULL, folder[PATH_ROOM] = "", own[PATH_ROOM] = "";
     size_t length;
@@ -143,8 +142,8 @@ bool remote_is_srun(const char *shell) {
     return slurm;
 }
 
-/* Returns a list, NULL at its end: the words of the remote shell, the host, and the command. srun
- * takes the host by an option, and no command of a shell. */
+/* Returns a list, NULL at its end: the words of the remote shell, the host, and the command. For
+ * srun, the host is an option, and sh runs the command. */
 static char **shell_words(const char *shell, const char *host, char *command) {
     char **words = calloc(MOST_WORDS + 5, sizeof *words), *copy = strdup(shell), *rest = copy;
     char *node = NULL;
@@ -245,8 +244,7 @@ static bool read_input(char *bytes, size_t length, double patience) {
     return true;
 }
 
-/* Sets the variables that heturun exports, which begin the standard input. Returns false after a
- * message. */
+/* Sets heturun's exported variables from standard input. Returns false after a message. */
 static bool take_variables(double patience) {
     static char text[VARIABLES_ROOM + 1];
     char head[HEAD + 1] = "", *end = head;
@@ -303,8 +301,8 @@ static bool enter(const char *folder) {
     return good;
 }
 
-/* Returns the exit status for that of the program. Its own 127 and 255 become 1, which are for a
- * machine that lacks something, such as a library, and for the remote shell. */
+/* Returns the exit status of --hold for the program's wait status. The program's own 127 and 255
+ * become 1: 127 says that the machine lacks something (a library), 255 is the remote shell's. */
 static int status_of(const char *program, int status) {
     int own = WEXITSTATUS(status);
     if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);

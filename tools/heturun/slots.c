@@ -84,7 +84,7 @@ static int read_count(Reading *reading, const char *word, Position at) {
     return 0;
 }
 
-/* Returns whether a word is Open MPI's limit of slots, which heturun needs not. */
+/* Returns whether a word is Open MPI's limit of slots, which heturun ignores. */
 static bool is_limit(const char *word) {
     return !strncmp(word, "max_slots=", 10) || !strncmp(word, "max-slots=", 10);
 }
@@ -173,8 +173,8 @@ bool slots_changed(Slots *slots) {
 
 /* ---- Slurm ---- */
 
-/* Returns the next number of SLURM_TASKS_PER_NODE, such as "4(x2),3", whose numbers are for runs of
- * hosts; 1 where the list is over. *again counts the further hosts of this number. */
+/* Returns the next host's tasks by SLURM_TASKS_PER_NODE, such as "4(x2),3" for 4, 4, 3; 1 after the
+ * last. *again counts the further hosts with *number tasks. */
 static int next_tasks(const char **at, int *number, int *again) {
     if (*again > 0) {
         --*again;

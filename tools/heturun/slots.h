@@ -20,7 +20,7 @@ typedef struct Slot {
     bool here;  // the host is this machine
     int number; // index among the machine's slots, from 0
     int part;   // simulated host of this machine (HETU_HOSTS); -1: not divided
-    bool lost;  // a rank has died on this slot
+    bool lost;  // gets no more ranks: one died on it, or its host cannot run the program
 } Slot;
 
 typedef struct Slots {
@@ -34,8 +34,7 @@ typedef struct Slots {
 /* Reads the file for the first time. Returns false after reporting errors. */
 bool slots_open(Slots *slots, const char *path, int parts);
 
-/* Reads the slots from the variables of a Slurm allocation, which belong to no file. Returns false
- * after an error message. */
+/* Reads the slots from a Slurm allocation's variables. Returns false after an error message. */
 bool slots_of_slurm(Slots *slots);
 
 /* Returns `count` slots on this host, which belong to no file; free slots.at. */

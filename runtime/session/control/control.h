@@ -1,4 +1,4 @@
-/* ht_balance, ht_dispatch and the end by a signal, as steps of a session call them. */
+/* Functions that a session calls for ht_balance, for ht_dispatch and to end after a signal. */
 #pragma once
 
 #include "session/core/session.h"
@@ -36,7 +36,7 @@ void balance_close(ht_session *session);
  * A thread plans the next batch while the current one trains. Example: rows of capacities 4096,
  * 1024, 1024 hold the lengths 900, 3000, 1000 and get sequences 1, 2, 0. */
 
-/* Updates the mean step seconds of the current strategy; skips the first step after a switch. */
+/* Updates the strategy's mean step time by a step of `seconds`; skips the first after a switch. */
 void dispatch_note(const ht_program *program, double seconds);
 void dispatch_close(ht_session *session);
 
@@ -50,8 +50,8 @@ void dispatch_close(ht_session *session);
 /* Makes all ranks defer the signals, which otherwise end a rank at once. */
 void ending_heed(ht_session *session);
 
-/* Note the folder and numbers of main's last ht_save or loaded checkpoint. ending_remembered notes
- * the numbers only, and only if `folder` is that of the last ht_save or loaded checkpoint. */
+/* Note the folder and numbers (ht_note) of main's last ht_save or loaded checkpoint. If `folder` is
+ * the noted one, ending_remembered notes the numbers. ending_resumed also calls ending_heed. */
 void ending_saved(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_remembered(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_resumed(ht_session *session, const char *folder);
@@ -60,8 +60,8 @@ void ending_resumed(ht_session *session, const char *folder);
  * ht_told_to_end and has neither saved nor loaded a checkpoint. */
 int ending_signal(const ht_session *session);
 
-/* Saves and ends the program after a signal, unless main calls ht_told_to_end. Acts only at the
- * point of main's loop at which main saved last; `next` is the program that main runs next. */
+/* Saves and ends the program after a signal, unless main calls ht_told_to_end or is about to save.
+ * Acts only where main saved last in its loop; `next` is the program that main runs next. */
 void ending_check(const ht_program *next);
 
 /* Calls ending_check before a step of `next`, and notes which program trains. */

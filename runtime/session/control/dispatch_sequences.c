@@ -281,8 +281,8 @@ static void check(const ht_program *program, const int *variable, const int64_t 
                     (long long)options.next[i], (long long)i);
 }
 
-/* Ends the program because no strategy holds a batch. Names the longest sequence that does not fit
- * under the strategy that holds most sequences. */
+/* Ends the program because no strategy holds a batch. Says that it has too many sequences, or names
+ * the longest one that does not fit under the strategy that holds most sequences. */
 static _Noreturn void no_room(const struct Dispatch *dispatch, const Batch *batch) {
     int64_t rows = 0, found = 0;
     const Holds *most = &dispatch->at[0];

@@ -91,7 +91,8 @@ static void keep_longest(void) {
     if (most) longest = *most;
 }
 
-/* Returns zeroed device memory for a view. Views of equal recorded addresses share memory. */
+/* Returns zeroed memory for views[index]: that of an earlier view with the same recorded address,
+ * made[i], or new memory; device_free() that once. */
 static void *storage_of(const ht_view *views, int index, void *const *made) {
     for (int i = 0; i < index; i++)
         if (views[i].data && views[i].data == views[index].data && made[i]) return made[i];

@@ -94,7 +94,7 @@ static void begin(Arrival *arrival) {
     if (!arrival->maker) refuse(arrival, reason);
 }
 
-/* Starts hetucc for the first open request unless hetucc runs; notes whether hetucc has ended. */
+/* Starts hetucc for the oldest open request, or marks it THERE or REFUSED if hetucc has ended. */
 static void advance(void) {
     Arrival *arrival = first_open();
     if (arrival && arrival->progress == ASKED) begin(arrival);
@@ -157,7 +157,8 @@ bool prepare_may_retry(const char *word) {
     return arrival && arrival->again;
 }
 
-/* Reads a request's object and deletes the file; refuses the request and returns NULL on errors. */
+/* Reads a request's object and deletes its file. Returns the object, *size bytes; free() it. After
+ * an error, returns NULL, and the request is REFUSED. */
 static void *read_object(Arrival *arrival, size_t *size) {
     struct stat found;
     const char *why;

@@ -49,8 +49,8 @@ void rates_go(Rates *rates, int image, const double *planned, const double *work
 /* Updates the rates from the reports of a step. Returns false while healthy times are unknown. */
 bool rates_take(Rates *rates, const PaceReport *reports);
 
-/* Sets `asked` to the rates to plan for: recent rates of ranks that have changed, planned rates of
- * other ranks. Rates within `change` of 1 become 1. */
+/* Sets `asked` to the rates to plan for: recent rates, rounded to 0.01 and at least 0.05, of ranks
+ * that have changed; planned rates of other ranks. Rates within `change` of 1 become 1. */
 void rates_asked(const Rates *rates, double *asked);
 
 /* Returns whether each rank was near its `asked` rate in at least one of the last three steps. */

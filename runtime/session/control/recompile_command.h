@@ -26,7 +26,7 @@ typedef struct RecompileCommand {
     int more_count;
 } RecompileCommand;
 
-/* Returns whether strategies can be compiled for some source of the program. */
+/* Returns whether some source of the program has a recompile command. */
 bool recompile_possible(void);
 
 /* Returns the recompile command of an image's source; NULL: the source has none. */
@@ -52,5 +52,6 @@ pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const ch
  * ended it (signal 0: not known); -1 if it still runs. `wait`: waits for its end. */
 int recompile_ended(pid_t maker, bool wait);
 
-/* Returns the path of file "balance0.plan" in the private folder; free() it. NULL with a reason. */
+/* Returns the path of a file of the private folder, its name kind + number + suffix such as
+ * "balance0.plan"; free() it. NULL with a reason on failure. */
 char *recompile_file(const char *kind, int number, const char *suffix, char *reason);

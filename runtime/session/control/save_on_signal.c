@@ -28,7 +28,7 @@ struct Ending {
     int64_t keeps;        // how many times notes were given
     bool asks;            // main calls ht_told_to_end
     int64_t steps, every; // step of the last save; steps between the last two saves
-    int64_t runs;         // steps of all training programs at the last save
+    int64_t runs;         // runs_of at the last save: summed steps of all training programs
     double saved, told;   // times of the last save and of the signal, in seconds; told 0: no signal
     const ht_program *before, *next; // programs trained just before and just after the last save
     const ht_program *last;          // program that trained last
@@ -158,7 +158,7 @@ static bool saves_soon(const ht_session *session) {
     return now + (double)until * each < ending->told + PATIENCE;
 }
 
-/* Waits until the checkpoint is on disk, then ends the program with status 128 + signal. */
+/* Waits for the checkpoint, prints whether it is on disk, and exits with status 128 + signal. */
 _Noreturn static void end(ht_session *session, int number) {
     char manifest[PATH_ROOM];
     const struct Ending *ending = session->ending;

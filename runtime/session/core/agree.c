@@ -1,4 +1,4 @@
-/* Refuses ranks whose executables differ. */
+/* Refuses ranks whose programs or library versions differ; with HETU_CHECK, also executables. */
 #include "session/core/session.h"
 
 #include "transport/world.h"

@@ -29,7 +29,7 @@ int image_under(int index, const char *strategy);
 /* Returns the migration between two images; NULL: there is none. */
 const ht_migration *image_migration(const ht_image *from, const ht_image *to);
 
-/* Returns whether the variables that the model read at compile time still have these values. */
+/* Returns whether the variables that hetucc read for the image still have the same values. */
 bool image_reads_agree(int index);
 
 /* Sets *value to the value of an integer variable at compile time. Returns false if the model did

@@ -1,5 +1,5 @@
 /* Decides under which strategy a run begins (HETU_STRATEGY), and which have enough ranks.
- * After a loss of ranks, tools/heturun/fitting_strategies.c chooses it. */
+ * After a loss of ranks, tools/heturun/fitting_strategies.c chooses HETU_STRATEGY. */
 #include "session/core/initial_strategy.h"
 
 #include "session/control/prepare_strategy.h"
@@ -64,7 +64,7 @@ static _Noreturn void refuse(ht_session *session, const char *word, const char *
     _exit(NO_STRATEGY);
 }
 
-/* Returns whether the image's strategy is the launcher's (HETU_STRATEGY_DIGEST), if that is set. */
+/* Returns whether the image's strategy has the launcher's HETU_STRATEGY_DIGEST; true: not set. */
 static bool is_current(int image) {
     const char *digest = getenv("HETU_STRATEGY_DIGEST");
     return !digest || strtoull(digest, NULL, 16) == image_at(image)->image->strategy_digest;

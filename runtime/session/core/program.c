@@ -94,7 +94,8 @@ static int count_tags(const ht_image *image) {
     return count;
 }
 
-/* Reserves an image's message tags; returns the first, equal on ranks that reserve in one order. */
+/* Reserves an image's message tags; returns the first, equal on ranks that reserve in one order.
+ * Ends the program if MPI has no more tags. */
 static int take_tags(const ht_image *image) {
     static int tags;
     int first = tags, count = count_tags(image);
@@ -116,7 +117,8 @@ static void prepare(const ht_image *image, Prepared *prepared) {
     *prepared = (Prepared){true, image_transfers(image) ? take_tags(image) : 0};
 }
 
-/* Prepares the channels of all strategies that fit the ranks. Returns the first tag of `image`. */
+/* Calls `prepare` once for each of the program's strategies that has enough ranks. Returns the
+ * first message tag of `image`. */
 static int open_channels(int image) {
     static Prepared *prepared;
     static int count;

@@ -13,14 +13,14 @@
 
 enum { SHOWN = 64 }; // characters of a row's name in messages
 
-/* A message: a transfer for a micro-batch. Time r is the time before row r, row_count the end. */
+/* A message: a transfer for a micro-batch. Time r is before row r, time row_count the end. */
 typedef struct StageMessage {
     AsyncExchange async;
     int begins, ends;            // times; begins -1: begins at ht_ready or ht_begin_ahead
     struct StageMessage *before; // message of the same transfer, previous micro-batch; NULL: none
 } StageMessage;
 
-typedef enum TransferEnd { BEGINS, ENDS, TURNS } TransferEnd; // TURNS: number of the others
+typedef enum TransferEnd { BEGINS, ENDS, TURNS } TransferEnd; // TURNS: number of members before it
 
 /* Gradient transfers, which run once a step in the order of the role's list, and prefetches. */
 struct AsyncExchanges {
@@ -119,7 +119,8 @@ static int tag_of(const Scan *scan, const ht_transfer *transfer) {
            (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
 }
 
-/* Returns a new message that begins before row `begins` or later (settle); NULL: no part in it. */
+/* Returns a new message of transfer `number` for the micro-batch of `row`, which begins before row
+ * `begins` or later (settle). NULL: this device takes no part in the transfer. */
 static StageMessage *add_message(Scan *scan, int number, const ht_row *row, int begins) {
     const ht_transfer *transfer = &scan->schedule->role->transfers[number];
     const ht_worker *worker = scan->worker;

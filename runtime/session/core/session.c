@@ -269,7 +269,8 @@ static float run_alone(ht_program *program, const ht_fed *feeds, bool trains) {
     return loss;
 }
 
-/* Runs a step and returns the loss. Ends the program if another thread is running a step. */
+/* Runs a step, or a forward pass unless `trains`, and returns the loss. Ends the program if another
+ * thread is running one. */
 static float run(ht_program *program, const ht_fed *feeds, bool trains) {
     static atomic_flag busy = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&busy))
@@ -301,7 +302,8 @@ static Named find_named(const ht_program *program, const char *name) {
     return named;
 }
 
-/* Returns the command that brings a named value to rank 0. Ends the program if it has none. */
+/* Returns the command that brings a named value to rank 0. Ends the program if the value is an
+ * output of a program that has not run, or an input that was never fed. */
 static Command fetching(const ht_program *program, const Named *named) {
     const Program *own = session_image_program(program);
     if (named->kind == NAMED_PARAM)

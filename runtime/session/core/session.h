@@ -48,7 +48,7 @@ typedef struct Progress {
     double begun, printed; // times of the first call and of the last line, in seconds
 } Progress;
 
-/* The numbers that one line shows; `rate` is the learning rate. */
+/* The numbers in a line of ht_progress; `rate` is the learning rate. */
 typedef struct ProgressStep {
     int64_t done, steps;
     int64_t tokens; // tokens of a step; 0: not known
@@ -74,7 +74,8 @@ struct ht_program {
 /* Returns the one-device library; NULL: it is not linked. */
 const EagerLibrary *session_eager(void);
 
-/* Ends the program unless the session is open. */
+/* Ends the program unless the session is open and session_ranks_fit. Calls session_print_ranks the
+ * first time if the program started ranks. */
 void session_check_open(const ht_session *session);
 
 /* Ends the program if `program` is NULL; `call` names the function in the message. */
@@ -101,14 +102,14 @@ bool session_agree(bool check);
  * Does nothing under a launcher or with HETU_RANKS=external. Returns whether it started ranks. */
 bool session_start_ranks(void);
 
-/* Prints one line about the ranks that session_start_ranks has started. */
+/* Prints strategy, number, threads and memory of the ranks that session_start_ranks started. */
 void session_print_ranks(void);
 
 /* Warns of environment variables whose names look like misspelled HETU_... variables. */
 void session_check_variables(void);
 
-/* Returns whether as many ranks run as the images need. If not, session_explain_ranks prints, on
- * rank 0, the number needed and the right command line. */
+/* Returns whether as many ranks run as each image needs, or there are images and HETU_STRATEGY. If
+ * false, session_explain_ranks prints the number needed and the right command line. */
 bool session_ranks_fit(void);
 void session_explain_ranks(int argc, char **argv);
 

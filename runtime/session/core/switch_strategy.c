@@ -38,7 +38,7 @@ void ht_prepare(ht_program *program, const char *strategy) {
     if (!program->eager) prepare_request(session_image_program(program)->number, strategy);
 }
 
-/* Returns the names of a program's strategies, "a", "b", in a buffer that is used again. */
+/* Returns the names of a program's strategies, as in "a", "b"; valid until the next call. */
 static const char *strategy_names(int image) {
     static char names[1024];
     *names = 0;
@@ -82,7 +82,7 @@ static void no_switch(int own, const char *strategy, const char *reason) {
             strategy, reason, image_at(own)->image->strategy ? image_at(own)->image->strategy : "");
 }
 
-/* Returns whether there are enough ranks for ht_switch's image; prints a message if not. */
+/* Returns false, after a message, if the image that ht_switch asks for needs more ranks. */
 static bool ranks_suffice(int own, const char *strategy) {
     char reason[128];
     int found = strategy ? image_under(own, strategy) : image_next(own, -1), possible = -1;

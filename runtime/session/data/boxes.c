@@ -15,7 +15,7 @@ int64_t boxes_elements(const ht_pieces *pieces) {
     return count;
 }
 
-/* Returns the piece of a rank by binary search; -1: the rank holds nothing. */
+/* Returns the number of a rank's piece, by binary search; -1: the rank holds nothing. */
 static int piece_of(const ht_pieces *pieces, int rank) {
     int low = 0, high = pieces->run_count;
     while (low < high) {
@@ -278,7 +278,8 @@ typedef struct Common {
     int64_t from, to, count;
 } Common;
 
-/* Sets *common to the ranges in both lists and *elements to their sum. Returns their number. */
+/* Sets *common (free() it) to the ranges in both lists and *elements to their total length. Returns
+ * the number of ranges. */
 static int64_t stretches_common(Stretches from, Stretches to, Common **common, int64_t *elements) {
     *common = memory_array(from.count + to.count, sizeof(Common));
     *elements = 0;

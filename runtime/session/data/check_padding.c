@@ -19,7 +19,8 @@ static double element_at(ht_dtype dtype, const void *data, int64_t i) {
     return 0;
 }
 
-/* Returns the dimension along which a pipeline does not read a row's element i; 0: i is read. */
+/* Returns the first dimension d along which a row's element i has index read[d - 1] or more, so
+ * that its pipeline does not read it; 0: the pipeline reads it. */
 static int behind(const ht_padding *padding, const int64_t *read, int64_t i) {
     int found = 0;
     for (int d = padding->rank - 1; d > 0; d--) {

@@ -36,7 +36,7 @@ int64_t dataset_rows(int file, int64_t row, int64_t shift, const char **reason);
 /* Returns why the file's elements do not fit an input's type; NULL: they fit. */
 const char *dataset_wrong(int file, ht_dtype input);
 
-/* Returns a number that tells files of one name on several hosts apart, by elements and type. */
+/* Returns a number made of the file's element count and type, to find files that differ. */
 int64_t dataset_elements(int file);
 
 /* Returns the row of the file for row `row`, counted from the plan's first row. */

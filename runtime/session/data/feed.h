@@ -25,10 +25,11 @@ void feeds_check_once(const ht_fed *feeds);
  * that differs from the input's padding value. One device would have read the element. */
 void padding_check(const ht_image_input *input, const void *data);
 
-/* Sets needs[d - 1], by dimension d > 0, to the least extent with all non-padding of the row. */
+/* Sets needs[d - 1], for each dimension d > 0, to the least extent that holds all elements of the
+ * row `row` that are not padding. Example: a row of tokens 7 5 0 0 with padding 0 needs 2. */
 void padding_needs(const ht_image_input *input, const void *row, int64_t *needs);
 
-/* Returns whether the pipeline that has row `place` of the batch reads each d to needs[d - 1]. */
+/* Returns whether the pipeline of the batch's row `place` reads as far as `needs`, or farther. */
 bool padding_fits(const ht_image_input *input, int64_t place, const int64_t *needs);
 
 /* Writes the padding value of an input that has one to an element of the input's type. */

@@ -6,8 +6,8 @@
 /* Returns the dataset of a name; creates it at position 0. */
 Dataset *rows_dataset(ht_session *session, const char *name);
 
-/* Makes each rank read its rows of a step's feeds, and advances the datasets. Ends the program with
- * a message if a file cannot be read, or does not fit an input. */
+/* Makes each rank read its rows of a step's feeds for session->programs[number], and advances the
+ * datasets. Ends the program if a file cannot be read, or does not fit an input. */
 void rows_read(ht_session *session, const Program *program, int number, const ht_fed *feeds);
 
 /* Returns the feeds of a step for the one-device library, with arrays in place of files; rows_free

@@ -42,7 +42,7 @@ static Found search(const void *data, ht_dtype dtype, int64_t count, bool nan) {
     return (Found){-1, 0};
 }
 
-/* Does the same as search in device memory. Finds nothing in integer tensors. */
+/* Does the same as `search` for a tensor in device memory. Finds nothing in integer tensors. */
 static Found find(const HookTensor *tensor, bool nan) {
     bool floating = tensor->dtype == HT_F32 || tensor->dtype == HT_F64 || tensor->dtype == HT_BF16;
     int64_t bytes = tensor->count * (int64_t)ht_dtype_bytes(tensor->dtype);

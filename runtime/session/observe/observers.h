@@ -10,8 +10,7 @@
  * its place in the source, scope, layer, step, element and rank. */
 void finite_check(const HookCall *call, int64_t step);
 
-/* HETU_PROFILE: time by operator and by layer, with the machine's measured rates of matrix products
- * and copies. */
+/* HETU_PROFILE: time by operator and by layer; measured rates of matrix products and copies. */
 
 /* Add the time of one run of a call, or other time of a stream. */
 void profile_call(const ht_called *call, const ht_whose *whose, double seconds);

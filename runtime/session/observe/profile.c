@@ -227,7 +227,7 @@ static int compare_rows(const void *a, const void *b) {
 
 /* ---- tables ---- */
 
-/* Prints amount / seconds, and `least`, the seconds at the machine's limit, as percentage. */
+/* Prints amount / seconds, and `least`, the seconds at the machine's limit, in % of `seconds`. */
 static void print_rate(double amount, double seconds, double least) {
     if (amount <= 0 || seconds <= 0) fprintf(stderr, "  %12s  %6s", "-", "-");
     else if (least > 0)

@@ -209,7 +209,7 @@ static const char *agree(const char *reason) {
     return *text ? text : NULL;
 }
 
-/* Loads a tensor: each rank reads an even part, and the parts are exchanged. NULL, or why not. */
+/* Loads a tensor: each rank reads an even part; all exchange. Returns why that failed, or NULL. */
 static const char *hand_out(const SavedTensor *held, const StoredTensor *stored) {
     int me = world_rank();
     int64_t *bounds = even_bounds(held->elements);

@@ -67,12 +67,12 @@ void copies_close(ht_session *session);
 
 /* ---- requests of main ---- */
 
-/* Checkpoints that main asks for, on rank 0. */
+/* Checkpoints for which main calls ht_save. These functions are for rank 0. */
 
 /* Returns the number of steps of the first program that trains; 0: none trains. */
 int64_t saved_steps(const ht_session *session);
 
-/* Does the same as ht_save. `noted_at` is the step after which ht_note gave `noted`. */
+/* Saves as ht_save does, but without checks. `noted_at`: the step after which main gave `noted`. */
 void saved_save(ht_session *session, const char *folder, const ht_noted *noted, int64_t noted_at);
 
 /* Prefix of the names of ht_note numbers in a checkpoint. */

@@ -111,7 +111,7 @@ static void end_message(Line *line, Message *message) {
     message->over = true;
 }
 
-/* Handles the other rank's request for a message. */
+/* Handles the other rank's request for a message; keeps it if the message has not begun here. */
 static void take_ask(Line *line, const Frame *frame) {
     Message *message = find_message(line, true, false, frame->tag);
     if (message) {
@@ -142,7 +142,7 @@ static bool was_asked(Line *line, const Message *message) {
 
 /* ---- streams ---- */
 
-/* Ends the messages whose offers the receiver has taken. Refused ones are sent, in order. */
+/* Ends messages whose offers the receiver has taken. Those with refused offers follow as data. */
 static void look_after_offers(const Lane *lane, int rank) {
     Line *line = &lane->line[rank];
     for (Message *message = line->first, *next; message; message = next) {

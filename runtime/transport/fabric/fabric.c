@@ -100,7 +100,7 @@ static size_t move_in_queue(const Flow *flow, void *data, size_t bytes) {
                        : queue_get(fabric.queues, other, data, bytes);
 }
 
-/* Ends the flow if its offer is taken; lets the message follow in the queue if it is refused. */
+/* Ends the flow if its offer is taken, lets the message follow if refused. Returns 0 if neither. */
 static size_t flow_await_answer(Flow *flow) {
     OfferState state =
         queue_offer_state(fabric.queues, fabric.node_rank[flow->transfer.rank], flow->offer);

@@ -1,4 +1,4 @@
-/* Yama's permission, and reads that go on where the kernel stopped. */
+/* Permits other processes' reads under Yama, and reads in as many calls as the kernel needs. */
 #include "transport/fabric/peer_memory.h"
 
 #include <errno.h>

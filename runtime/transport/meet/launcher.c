@@ -161,7 +161,7 @@ static bool is_mpirun(const char *name) {
     return false;
 }
 
-/* Reads the name of a process. */
+/* Writes the name of a process to `name`; "": there is no such process. */
 static void name_process(int process, char *name, int size) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/comm", process);

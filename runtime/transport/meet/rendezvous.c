@@ -77,7 +77,8 @@ static AnswerKind judge(const Gathering *g, const Hello *hello) {
                : ANSWER_WELCOME;
 }
 
-/* Answers a caller, and adds it as a rank. Disconnects a caller that lacks the key. */
+/* Answers a caller, and adds it as a rank. Disconnects a caller that lacks the key or whose rank is
+ * taken. Ends the program if the caller has another number of ranks. */
 static void admit(Gathering *g, int socket, const Hello *hello) {
     if (!socket_key_equal(&hello->key, &g->ask)) {
         close(socket);

@@ -1,5 +1,4 @@
-/* Decides that a rank is dead or hangs, and ends the run. transport/world.c has HETU_TIMEOUT's
- * default. */
+/* Decides that a rank is dead or hangs, and ends the run (HETU_TIMEOUT: see transport/world.c). */
 #include "transport/watchdog/watchdog.h"
 
 #include "transport/meet/rendezvous.h"
