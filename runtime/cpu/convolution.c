@@ -8,6 +8,7 @@
  * f64 is summed element by element. */
 #include "device/convolution.h"
 #include "cpu/cpu.h"
+#include "cpu/onednn_convolution.h"
 #include "cpu/rows.h"
 #include "operators/kernels.h"
 
@@ -168,10 +169,9 @@ static void sum_weights(const Convolution *c, Tensors t) {
 
 /* ---- f64 ---- */
 
-typedef enum Wanted { WANT_RESULTS, WANT_IMAGES, WANT_WEIGHTS } Wanted;
-
 /* Adds all products of one group: of an image and its result if `wanted` is not weights. */
-static void sum_f64(const Convolution *c, Wanted wanted, double *x, double *y, double *z) {
+static void sum_f64(const Convolution *c, ConvolutionTensor wanted, double *x, double *y,
+                    double *z) {
     int64_t area = result_area(c);
     for (int64_t o = 0; o < c->outputs; o++)
         for (int64_t r = 0; r < column_size(c); r++) {
@@ -179,16 +179,18 @@ static void sum_f64(const Convolution *c, Wanted wanted, double *x, double *y, d
             double *weight = z + o * column_size(c) + r;
             for (int64_t h = row.down.first; h < row.down.end; h++)
                 for (int64_t w = row.across.first; w < row.across.end; w++) {
-                    double *image = x + row.start + h * c->stride[0] * c->image[1] + w * c->stride[1],
+                    double *image =
+                               x + row.start + h * c->stride[0] * c->image[1] + w * c->stride[1],
                            *result = y + o * area + h * c->result[1] + w;
-                    if (wanted == WANT_RESULTS) *result += *image * *weight;
-                    else if (wanted == WANT_IMAGES) *image += *result * *weight;
+                    if (wanted == RESULTS) *result += *image * *weight;
+                    else if (wanted == IMAGES) *image += *result * *weight;
                     else *weight += *image * *result;
                 }
         }
 }
 
-static void convolve_f64(const Convolution *c, Wanted wanted, double *x, double *y, double *z) {
+static void convolve_f64(const Convolution *c, ConvolutionTensor wanted, double *x, double *y,
+                         double *z) {
 #pragma omp parallel for schedule(static)
     for (int64_t g = 0; g < c->groups; g++)
         for (int64_t b = 0; b < c->batch; b++) {
@@ -200,51 +202,46 @@ static void convolve_f64(const Convolution *c, Wanted wanted, double *x, double 
 
 /* ---- kernels ---- */
 
-/* The views of a call, and which of them is its result. */
-typedef struct Views {
-    const ht_view *images, *results, *weights;
-    Wanted wanted;
-} Views;
-
-static const ht_view *wanted_view(const Views *v) {
-    return v->wanted == WANT_RESULTS ? v->results
-           : v->wanted == WANT_IMAGES ? v->images
-                                      : v->weights;
-}
-
 /* Returns a view as f32: memory for it if it is the result, else its elements. */
 static float *view_f32(const ht_view *view, const ht_view *result, Copies *copies) {
     return view == result ? view_target(view, "convolution", copies)
                           : (float *)view_load(view, "convolution", copies);
 }
 
-static void run(const ht_call *call, Views v) {
-    Convolution c = convolution_of(call, v.images, v.results, v.weights);
-    const ht_view *to = wanted_view(&v);
-    if (to->dtype == HT_F64) {
-        memset(to->data, 0, (size_t)cpu_count(to) * sizeof(double));
-        convolve_f64(&c, v.wanted, v.images->data, v.results->data, v.weights->data);
-        return;
-    }
+static void convolve_f32(const Convolution *c, const ConvolutionViews *views, const ht_view *to) {
     Copies copies = {0};
-    Tensors t = {view_f32(v.images, to, &copies), view_f32(v.results, to, &copies),
-                 view_f32(v.weights, to, &copies)};
-    if (v.wanted == WANT_WEIGHTS) sum_weights(&c, t);
-    else for_each_image(&c, t, v.wanted == WANT_RESULTS ? convolve : convolve_images);
-    view_store(to, v.wanted == WANT_RESULTS  ? t.results
-                   : v.wanted == WANT_IMAGES ? t.images
-                                             : t.weights);
+    Tensors t = {view_f32(views->view[IMAGES], to, &copies),
+                 view_f32(views->view[RESULTS], to, &copies),
+                 view_f32(views->view[WEIGHTS], to, &copies)};
+    switch (views->wanted) {
+    case IMAGES: for_each_image(c, t, convolve_images), view_store(to, t.images); break;
+    case RESULTS: for_each_image(c, t, convolve), view_store(to, t.results); break;
+    default: sum_weights(c, t), view_store(to, t.weights);
+    }
     copies_free(&copies);
 }
 
+static void run(const ht_call *call, const ConvolutionViews *views) {
+    const ht_view *x = views->view[IMAGES], *y = views->view[RESULTS], *z = views->view[WEIGHTS],
+                  *to = views->view[views->wanted];
+    Convolution c = convolution_of(call, x, y, z);
+    if (to->dtype == HT_F64) {
+        memset(to->data, 0, (size_t)cpu_count(to) * sizeof(double));
+        convolve_f64(&c, views->wanted, x->data, y->data, z->data);
+    } else if (!onednn_convolve(&c, views)) convolve_f32(&c, views, to);
+}
+
 void ht_convolution_kernel(const ht_call *call) {
-    run(call, (Views){&call->operand[0], &call->result[0], &call->operand[1], WANT_RESULTS});
+    run(call,
+        &(ConvolutionViews){{&call->operand[0], &call->result[0], &call->operand[1]}, RESULTS});
 }
 
 void ht_convolution_images_kernel(const ht_call *call) {
-    run(call, (Views){&call->result[0], &call->operand[0], &call->operand[1], WANT_IMAGES});
+    run(call,
+        &(ConvolutionViews){{&call->result[0], &call->operand[0], &call->operand[1]}, IMAGES});
 }
 
 void ht_convolution_weights_kernel(const ht_call *call) {
-    run(call, (Views){&call->operand[0], &call->operand[1], &call->result[0], WANT_WEIGHTS});
+    run(call,
+        &(ConvolutionViews){{&call->operand[0], &call->operand[1], &call->result[0]}, WEIGHTS});
 }
