@@ -33,17 +33,24 @@ typedef struct ht_window {
     int64_t size, stride, padding, dilation;
 } ht_window;
 
-/* Replaces dimension `dim` by the number of its windows; the position within a window becomes
- * dimension `place`, at most `dim`. Padding has `value`. */
-static inline ht_tensor ht_windows_at(ht_tensor x, int dim, int place, ht_window w, double value)
+/* Returns how many windows a dimension of `extent` elements has. */
+static inline int64_t ht_window_count(int64_t extent, ht_window w)
+{
+    int64_t reach = (w.size - 1) * w.dilation, all = extent + 2 * w.padding;
+    assert(w.size > 0 && w.stride > 0 && w.dilation > 0 && w.padding >= 0 && "windows have an element and go forward");
+    assert(all > reach && "a window is no larger than what it goes along");
+    return (all - reach - 1) / w.stride + 1;
+}
+
+/* Replaces dimension `dim` by two dimensions, (position within a window, window), as PyTorch's
+ * unfold; padding has `value`. Size 3, stride 1 and padding 0 turn (8) into (3, 6). */
+static inline ht_tensor ht_windows(ht_tensor x, int dim, ht_window w, double value)
 {
     enum { MOST = 256 };
     ht_tensor parts[MOST];
-    int64_t n = ht_extent(x, dim), reach = (w.size - 1) * w.dilation, count = (n + 2 * w.padding - reach - 1) / w.stride + 1;
-    assert(w.size > 0 && w.size <= MOST && w.stride > 0 && w.dilation > 0 && w.padding >= 0 &&
-           "windows have 1 to 256 elements, and go forward");
-    assert(n + 2 * w.padding > reach && "a window is no larger than what it goes along");
-    int64_t behind = reach + count * w.stride - n - w.padding;
+    int64_t n = ht_extent(x, dim), count = ht_window_count(n, w);
+    assert(w.size <= MOST && "ht_windows takes windows of at most 256 elements");
+    int64_t behind = (w.size - 1) * w.dilation + count * w.stride - n - w.padding;
     ht_dims pads = {0};
     pads.rank = 2 * (ht_rank(x) - dim);
     pads.extent[pads.rank - 2] = w.padding;
@@ -51,14 +58,7 @@ static inline ht_tensor ht_windows_at(ht_tensor x, int dim, int place, ht_window
     ht_tensor padded = ht_pad(x, pads, value);
     for (int k = 0; k < w.size; k++)
         parts[k] = ht_strided(padded, dim, k * w.dilation, w.stride, count);
-    return w.size == 1 ? ht_unsqueeze(parts[0], place) : ht_stack((ht_tensors){(int)w.size, parts}, place);
-}
-
-/* Replaces dimension `dim` by two dimensions, (position within a window, window), as PyTorch's
- * unfold; padding has `value`. Size 3, stride 1 and padding 0 turn (8) into (3, 6). */
-static inline ht_tensor ht_windows(ht_tensor x, int dim, ht_window w, double value)
-{
-    return ht_windows_at(x, dim, dim, w, value);
+    return w.size == 1 ? ht_unsqueeze(parts[0], dim) : ht_stack((ht_tensors){(int)w.size, parts}, dim);
 }
 
 /* ---- convolutions ---- */
@@ -79,22 +79,20 @@ static inline ht_window ht_window_of(int64_t size, const int *stride, const int 
 }
 
 /* Convolves x (batch, inputs, h, w) with w (outputs, inputs / groups, h, w), without flipping w,
- * and adds bias (outputs), which may be HT_NONE.
- *
- * Windows are (batch, inputs, p, q, h, w), with positions p, q inside a window: the product sums
- * over inputs, p and q as one dimension, and h, w are one dimension of its result. Windows along
- * the width come first, because they copy short rows: (batch, inputs, q, height, w). */
+ * and adds bias (outputs), which may be HT_NONE. */
 static inline ht_tensor ht_conv2d_with(ht_tensor x, ht_tensor w, ht_tensor bias, ht_conv_options o)
 {
     int64_t groups = o.groups, inputs = ht_extent(w, 1), outputs = ht_extent(w, 0);
     assert(ht_rank(x) == 4 && ht_rank(w) == 4 && "ht_conv2d takes images and kernels of four dimensions");
     assert(groups > 0 && outputs % groups == 0 && ht_extent(x, 1) == inputs * groups && "channels are those of the kernel, in groups");
-    ht_tensor columns = ht_windows_at(x, 3, 2, ht_window_of(ht_extent(w, 3), o.stride, o.padding, o.dilation, 1), 0);
-    ht_tensor all = ht_windows_at(columns, 3, 2, ht_window_of(ht_extent(w, 2), o.stride, o.padding, o.dilation, 0), 0);
-    ht_dims in = ht_dims_of(all), of = ht_dims_of(w);
-    ht_tensor grouped = ht_reshape(all, ht_shape(in.extent[0], groups, inputs, in.extent[2], in.extent[3], in.extent[4], in.extent[5]));
-    ht_tensor kernel = ht_reshape(w, ht_shape(groups, outputs / groups, inputs, of.extent[2], of.extent[3]));
-    ht_tensor y = ht_reshape(ht_correlate_at(grouped, kernel), ht_shape(in.extent[0], outputs, in.extent[4], in.extent[5]));
+    ht_window down = ht_window_of(ht_extent(w, 2), o.stride, o.padding, o.dilation, 0),
+              across = ht_window_of(ht_extent(w, 3), o.stride, o.padding, o.dilation, 1);
+    int64_t rows = ht_window_count(ht_extent(x, 2), down), columns = ht_window_count(ht_extent(x, 3), across);
+    ht_tensor grouped = ht_reshape(x, ht_shape(ht_extent(x, 0), groups, inputs, ht_extent(x, 2), ht_extent(x, 3)));
+    ht_tensor kernel = ht_reshape(w, ht_shape(groups, outputs / groups, inputs, ht_extent(w, 2), ht_extent(w, 3)));
+    ht_tensor result = ht_convolution_at(grouped, kernel, rows, columns, (int)down.stride, (int)across.stride, (int)down.padding,
+                                         (int)across.padding, (int)down.dilation, (int)across.dilation);
+    ht_tensor y = ht_reshape(result, ht_shape(ht_extent(x, 0), outputs, rows, columns));
     return ht_present(bias) ? ht_add(y, ht_reshape(bias, ht_shape(outputs, 1, 1))) : y;
 }
 

@@ -858,10 +858,68 @@ ht_tensor ht_arange_at(ht_tensor at, double start, double step, ht_dtype dtype);
 #pragma hspmd op y[b..{batch}, m.., n..] = x[b.., m.., k..{inner}] * w[b.., n.., k..]
 ht_tensor ht_contract_at(ht_tensor x, ht_tensor w, int batch, int inner);
 
-/* Convolves windows. g: groups; i, o: input and output channels of a group; p, q: positions in a
- * window; h, w: indices of windows. */
-#pragma hspmd op y[b, g, o, h, w] = x[b, g, i, p, q, h, w] * z[g, o, i, p, q]
-ht_tensor ht_correlate_at(ht_tensor x, ht_tensor z);
+/* ---- convolutions ---- */
+
+/* Slides z over images x, without flipping z: y[h, w] is the sum of x[h * sh + p * dh - ph, w * sw +
+ * q * dw - pw] * z[p, q], where x is 0 outside its extents. g: groups; i, o: input and output
+ * channels of a group; j, k: height and width of x; p, q: of z; h, w: of y. An operator's `rows` and
+ * `columns` are the height and width of its result. */
+#pragma hspmd op y[b, g, o, h, w] = convolution(x[b, g, i, j, k], z[g, o, i, p, q]) \
+    size(h: rows) size(w: columns) replicate(j, k, p, q, h, w) reduction(+: i) linear(x) types(f32, bf16, f64) \
+    operations(2 * size(b) * size(g) * size(o) * size(h) * size(w) * size(i) * size(p) * size(q)) \
+    kernel(ht_convolution_kernel) grad(ht_convolution_gradient)
+ht_tensor ht_convolution_at(ht_tensor x, ht_tensor z, int64_t rows, int64_t columns, int sh, int sw, int ph, int pw, int dh, int dw);
+
+/* Returns x, the gradient of ht_convolution_at with respect to images. */
+#pragma hspmd op x[b, g, i, j, k] = convolution_images(y[b, g, o, h, w], z[g, o, i, p, q]) \
+    size(j: rows) size(k: columns) replicate(j, k, p, q, h, w) reduction(+: o) linear(y) types(f32, bf16, f64) \
+    operations(2 * size(b) * size(g) * size(o) * size(h) * size(w) * size(i) * size(p) * size(q)) \
+    kernel(ht_convolution_images_kernel) grad(ht_convolution_images_gradient)
+ht_tensor ht_convolution_images_at(ht_tensor y, ht_tensor z, int64_t rows, int64_t columns, int sh, int sw, int ph, int pw, int dh, int dw);
+
+/* Returns z, the gradient of ht_convolution_at with respect to weights. */
+#pragma hspmd op z[g, o, i, p, q] = convolution_weights(x[b, g, i, j, k], y[b, g, o, h, w]) \
+    size(p: rows) size(q: columns) replicate(j, k, p, q, h, w) reduction(+: b) linear(y) dtype(z: wide) types(f32, bf16, f64) \
+    operations(2 * size(b) * size(g) * size(o) * size(h) * size(w) * size(i) * size(p) * size(q)) \
+    kernel(ht_convolution_weights_kernel) grad(ht_convolution_weights_gradient)
+ht_tensor ht_convolution_weights_at(ht_tensor x, ht_tensor y, int64_t rows, int64_t columns, int sh, int sw, int ph, int pw, int dh, int dw);
+
+/* Each of the three operators is linear in both operands, so its gradients are the other two. */
+static inline ht_tensor ht_convolution_again(ht_grad *g, ht_tensor x, ht_tensor z, ht_tensor like)
+{
+    return ht_convolution_at(x, z, ht_extent(like, 3), ht_extent(like, 4), (int)g->attr[2].i, (int)g->attr[3].i, (int)g->attr[4].i,
+                             (int)g->attr[5].i, (int)g->attr[6].i, (int)g->attr[7].i);
+}
+
+static inline ht_tensor ht_convolution_to_images(ht_grad *g, ht_tensor y, ht_tensor z, ht_tensor like)
+{
+    return ht_convolution_images_at(y, z, ht_extent(like, 3), ht_extent(like, 4), (int)g->attr[2].i, (int)g->attr[3].i, (int)g->attr[4].i,
+                                    (int)g->attr[5].i, (int)g->attr[6].i, (int)g->attr[7].i);
+}
+
+static inline ht_tensor ht_convolution_to_weights(ht_grad *g, ht_tensor x, ht_tensor y, ht_tensor like)
+{
+    return ht_convolution_weights_at(x, y, ht_extent(like, 3), ht_extent(like, 4), (int)g->attr[2].i, (int)g->attr[3].i, (int)g->attr[4].i,
+                                     (int)g->attr[5].i, (int)g->attr[6].i, (int)g->attr[7].i);
+}
+
+static inline void ht_convolution_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_convolution_to_images(g, g->dy[0], g->x[1], g->x[0]);
+    g->dx[1] = ht_convolution_to_weights(g, g->x[0], g->dy[0], g->x[1]);
+}
+
+static inline void ht_convolution_images_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_convolution_again(g, g->dy[0], g->x[1], g->x[0]);
+    g->dx[1] = ht_convolution_to_weights(g, g->dy[0], g->x[0], g->x[1]);
+}
+
+static inline void ht_convolution_weights_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_convolution_to_images(g, g->x[1], g->dy[0], g->x[0]);
+    g->dx[1] = ht_convolution_again(g, g->x[0], g->dy[0], g->x[1]);
+}
 
 /* Resamples dimension dim: each row of w gives one element of the result. */
 #pragma hspmd op y[a..{dim}, o, z..] = x[a.., n, z..] * w[o, n]

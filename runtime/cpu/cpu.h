@@ -29,5 +29,12 @@ int64_t cpu_count(const ht_view *view);
 void product_f32(float *y, const float *x, const float *w, const float *bias, int rank,
                  const ht_axis *axes, float scale);
 
+/* Sets every element of y to the bias, or to 0 if it is NULL. */
+void product_bias(float *y, const float *bias, int rank, const ht_axis *axes);
+
+/* Returns the elements of a tensor of a product that its axes span, as one row; `field` is the
+ * offset of the tensor's stride in ht_axis. */
+ht_view product_view(const ht_product_call *call, const void *data, ht_dtype dtype, size_t field);
+
 /* Allocates memory, which the caller frees by free(); ends the program when memory runs out. */
 void *cpu_alloc(size_t bytes);

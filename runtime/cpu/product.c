@@ -95,7 +95,7 @@ static void bias_run(float *y, int64_t step, const float *bias, int64_t bias_ste
         for (int64_t i = 0; i < n; i++) y[i * step] = bias ? bias[i * bias_step] : 0.0f;
 }
 
-static void write_bias(int rank, const ht_axis *axes, float *y, const float *bias) {
+void product_bias(float *y, const float *bias, int rank, const ht_axis *axes) {
     Runs runs = runs_of(rank, axes);
 #pragma omp parallel for schedule(static) if (runs.total * runs.inner.extent > CPU_PARALLEL)
     for (int64_t i = 0; i < runs.total; i++) {
@@ -110,11 +110,11 @@ void product_f32(float *y, const float *x, const float *w, const float *bias, in
     int empty = 0;
     for (int i = 0; i < rank; i++) empty |= axes[i].extent == 0;
     if (empty) {
-        write_bias(rank, axes, y, bias);
+        product_bias(y, bias, rank, axes);
         return;
     }
     Product p = {contraction_of(rank, axes), scale};
-    if (bias) write_bias(p.c.rank, p.c.axes, y, bias);
+    if (bias) product_bias(y, bias, p.c.rank, p.c.axes);
     if (p.c.m >= 0 || p.c.n >= 0 || p.c.k >= 0) run_blas(&p, y, x, w, bias != NULL);
     else run_plain(&p, y, x, w, bias != NULL);
 }

@@ -1,6 +1,8 @@
-/* ht_product for operands and results of any type: bf16 is widened to f32 and rounded again. */
+/* ht_product for operands and results of any type: by oneDNN if it takes the call, else bf16 is
+ * widened to f32 and rounded again. */
 #include "device/contraction.h"
 #include "cpu/cpu.h"
+#include "cpu/onednn_product.h"
 #include "cpu/rows.h"
 
 #include <hetu/vector_math.h>
@@ -22,9 +24,7 @@ static int64_t span_of(const ht_product_call *call, size_t field) {
     return span;
 }
 
-/* Returns the elements of a tensor that the axes span, as one row. */
-static ht_view span_view(const ht_product_call *call, const void *data, ht_dtype dtype,
-                         size_t field) {
+ht_view product_view(const ht_product_call *call, const void *data, ht_dtype dtype, size_t field) {
     return (ht_view){
         .data = (void *)data, .dtype = dtype, .rank = 1, .extent = {span_of(call, field)}};
 }
@@ -106,15 +106,25 @@ static int64_t operand_place(const ht_product_call *call, Place at) {
     return call->sums_of_w ? at.w : at.x;
 }
 
-/* Adds `count` consecutive elements to `count` sums. */
-HT_CLONES static void add_neighbours(double *restrict sum, const float *restrict row,
-                                     int64_t count) {
+/* Add `count` consecutive elements to `count` sums. */
+HT_CLONES static void add_floats(double *restrict sum, const float *restrict row, int64_t count) {
     for (int64_t j = 0; j < count; j++) sum[j] += row[j];
 }
 
+HT_CLONES static void add_halves(double *restrict sum, const uint16_t *restrict row,
+                                 int64_t count) {
+    for (int64_t j = 0; j < count; j++) sum[j] += ht_bf16_load(row[j]);
+}
+
+static void add_neighbours(const ht_product_call *call, double *sum, int64_t at, int64_t count) {
+    const void *from = call->sums_of_w ? call->w : call->x;
+    if (call->dtype == HT_BF16) add_halves(sum, (const uint16_t *)from + at, count);
+    else add_floats(sum, (const float *)from + at, count);
+}
+
 /* Computes the sums [first, first + count). */
-static void sum_some(const ht_product_call *call, const Summed *summed, const float *from,
-                     int64_t first, int64_t count) {
+static void sum_some(const ht_product_call *call, const Summed *summed, int64_t first,
+                     int64_t count) {
     double sum[SUMMED_TOGETHER] = {0};
     int64_t offset[SUMMED_TOGETHER];
     bool neighbours = true;
@@ -123,42 +133,48 @@ static void sum_some(const ht_product_call *call, const Summed *summed, const fl
         neighbours &= offset[j] == offset[0] + j;
     }
     for (int64_t i = 0; i < summed->gone_total; i++) {
-        const float *row =
-            from + operand_place(call, place_of(i, summed->gone_count, summed->gone));
-        if (neighbours) add_neighbours(sum, row + offset[0], count);
+        int64_t row = operand_place(call, place_of(i, summed->gone_count, summed->gone));
+        if (neighbours) add_neighbours(call, sum, row + offset[0], count);
         else
-            for (int64_t j = 0; j < count; j++) sum[j] += row[offset[j]];
+            for (int64_t j = 0; j < count; j++) add_neighbours(call, &sum[j], row + offset[j], 1);
     }
     for (int64_t j = 0; j < count; j++)
         call->sums[place_of(first + j, summed->kept_count, summed->kept).b] = (float)sum[j];
 }
 
-static void sum_operand(const ht_product_call *call, const float *from) {
+static void sum_operand(const ht_product_call *call) {
     Summed summed = summed_of(call);
     int64_t blocks = (summed.kept_total + SUMMED_TOGETHER - 1) / SUMMED_TOGETHER;
 #pragma omp parallel for schedule(static) if (summed.kept_total * summed.gone_total > CPU_PARALLEL)
     for (int64_t k = 0; k < blocks; k++) {
         int64_t first = k * SUMMED_TOGETHER, rest = summed.kept_total - first;
-        sum_some(call, &summed, from, first, rest < SUMMED_TOGETHER ? rest : SUMMED_TOGETHER);
+        sum_some(call, &summed, first, rest < SUMMED_TOGETHER ? rest : SUMMED_TOGETHER);
     }
+}
+
+/* Computes y and aux in f32 and rounds them. */
+static void compute_sums(const ht_product_call *call) {
+    ht_view y = product_view(call, call->y, call->y_dtype, offsetof(ht_axis, y));
+    ht_view aux = product_view(call, call->aux, call->y_dtype, offsetof(ht_axis, y));
+    Copies copies = {0};
+    float *sums = view_target(call->aux ? &aux : &y, "a product", &copies);
+    if (!onednn_product(call, sums)) {
+        ht_view x = product_view(call, call->x, call->dtype, offsetof(ht_axis, x));
+        ht_view w = product_view(call, call->w, call->dtype, offsetof(ht_axis, w));
+        ht_view bias = product_view(call, call->bias, call->bias_dtype, offsetof(ht_axis, b));
+        const float *left = view_load(&x, "a product", &copies),
+                    *right = view_load(&w, "a product", &copies);
+        product_f32(sums, left, right, view_load(&bias, "a product", &copies), call->rank,
+                    call->axes, call->scale);
+    }
+    if (sums != call->y || call->epilogue != HT_NO_EPILOGUE || call->aux) finish(call, sums);
+    copies_free(&copies);
 }
 
 void ht_product(const ht_product_call *call) {
     if (call->rank > HT_MAX_AXES)
         ht_fail("a product over %d axes, more than %d", call->rank, HT_MAX_AXES);
-    ht_view y = span_view(call, call->y, call->y_dtype, offsetof(ht_axis, y));
-    ht_view x = span_view(call, call->x, call->dtype, offsetof(ht_axis, x));
-    ht_view w = span_view(call, call->w, call->dtype, offsetof(ht_axis, w));
-    ht_view aux = span_view(call, call->aux, call->y_dtype, offsetof(ht_axis, y));
-    ht_view bias = span_view(call, call->bias, call->bias_dtype, offsetof(ht_axis, b));
-    if (y.extent[0] == 0) return;
-    Copies copies = {0};
-    float *sums = view_target(call->aux ? &aux : &y, "a product", &copies);
-    const float *left = view_load(&x, "a product", &copies),
-                *right = view_load(&w, "a product", &copies);
-    product_f32(sums, left, right, view_load(&bias, "a product", &copies), call->rank, call->axes,
-                call->scale);
-    if (call->sums) sum_operand(call, call->sums_of_w ? right : left);
-    if (sums != call->y || call->epilogue != HT_NO_EPILOGUE || call->aux) finish(call, sums);
-    copies_free(&copies);
+    if (span_of(call, offsetof(ht_axis, y)) == 0) return;
+    if (!onednn_product(call, NULL)) compute_sums(call);
+    if (call->sums) sum_operand(call);
 }

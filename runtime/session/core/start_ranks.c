@@ -200,6 +200,7 @@ void session_check_variables(void) {
                                         "HETU_NCCL",
                                         "HETU_NODE",
                                         "HETU_NVTX",
+                                        "HETU_PRODUCTS",
                                         "HETU_PROFILE",
                                         "HETU_RANK",
                                         "HETU_RANKS",

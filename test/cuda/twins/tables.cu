@@ -103,6 +103,41 @@ static void check_slice(ht_dtype dtype, std::vector<int64_t> extent, int dim, in
     check(concat);
 }
 
+/* A convolution and its gradients. Images are (batch, groups, inputs, height, width), windows have sizes for both dimensions. */
+struct Slid {
+    int64_t batch, groups, inputs, outputs, image[2], window[2];
+    int stride[2], padding[2], dilation[2];
+};
+
+/* One of everything; odd sizes; strides that leave a rest; holes; groups; more than a tile of rows, columns and terms. */
+static const Slid SLID[] = {{1, 1, 1, 1, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}}, {2, 1, 3, 5, {7, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+                            {3, 1, 2, 4, {8, 6}, {3, 2}, {2, 3}, {1, 0}, {1, 1}}, {1, 3, 2, 2, {9, 11}, {3, 3}, {1, 2}, {2, 2}, {2, 3}},
+                            {2, 1, 70, 67, {5, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, {1, 6, 1, 1, {10, 4}, {5, 1}, {1, 1}, {2, 0}, {1, 1}}};
+
+static void check_convolution(const Slid &s, ht_dtype dtype)
+{
+    std::vector<int64_t> images = {s.batch, s.groups, s.inputs, s.image[0], s.image[1]}, results = {s.batch, s.groups, s.outputs},
+                         weights = {s.groups, s.outputs, s.inputs, s.window[0], s.window[1]};
+    for (int d = 0; d < 2; d++)
+        results.push_back((s.image[d] + 2 * s.padding[d] - (s.window[d] - 1) * s.dilation[d] - 1) / s.stride[d] + 1);
+    const std::string label = " of " + std::to_string(s.inputs) + " to " + std::to_string(s.outputs) + " channels " + name_of(dtype);
+    const int64_t area = s.window[0] * s.window[1];
+    const auto twin = [&](ht_kernel *kernel, const char *name, Tensor a, Tensor b, Tensor to) {
+        Twin one(kernel, name, name + label);
+        const int rank = to.view.rank;
+        one.attrs = {integer_attr(to.view.extent[rank - 2]), integer_attr(to.view.extent[rank - 1])};
+        for (const int *pair : {s.stride, s.padding, s.dilation})
+            one.attrs.insert(one.attrs.end(), {integer_attr(pair[0]), integer_attr(pair[1])});
+        one.operands = {std::move(a), std::move(b)};
+        one.results = {std::move(to)};
+        check(one);
+    };
+    twin(TWIN(ht_convolution_kernel), reals(dtype, images), reals(dtype, weights), result(dtype, results, (double)(s.inputs * area)));
+    twin(TWIN(ht_convolution_images_kernel), reals(dtype, results), reals(dtype, weights), result(dtype, images, (double)(s.outputs * area)));
+    twin(TWIN(ht_convolution_weights_kernel), reals(dtype, images), reals(dtype, results),
+         result(dtype == HT_BF16 ? HT_F32 : dtype, weights, (double)(s.batch * results[3] * results[4])));
+}
+
 static void check_dropout(Tensor x, double p, int training)
 {
     const ht_dtype dtype = x.view.dtype;
@@ -198,6 +233,8 @@ void check_shapes(void)
         check(twin);
     }
     for (ht_dtype dtype : {HT_F32, HT_BF16}) {
+        for (const Slid &s : SLID)
+            check_convolution(s, dtype);
         check_dropout(reals(dtype, {}), 0.5, 1);
         check_dropout(reals(dtype, {1001}), 0.3, 1);
         check_dropout(shifted(reals(dtype, {64, 8})), 0.3, 1);

@@ -41,7 +41,7 @@ endif
 HERE := test/cuda/twins
 KERNELS := $(addprefix runtime/cuda/,$(addsuffix .cu,choice contract dropout matmul norm optimizer product rope shape softmax table))
 ATTENTION := $(wildcard runtime/cuda/attention*.cu $(if $(filter 1,$(CUDNN)),runtime/cuda/cudnn*.cu))
-CPU := $(addprefix runtime/cpu/,$(addsuffix .c,attention cpu norm optimizer product rope rows shape softmax table typed_product)) \
+CPU := $(addprefix runtime/cpu/,$(addsuffix .c,attention cpu norm onednn_product optimizer product rope rows shape softmax table typed_product)) \
   runtime/device/contraction.c runtime/base/random.c
 BLAS := $(shell pkg-config --libs openblas 2>/dev/null)
 BLAS_CFLAGS := $(if $(BLAS),$(shell pkg-config --cflags openblas),-I$(HERE)/blas)

@@ -1,0 +1,386 @@
+#include "cpu/onednn_product.h"
+
+#include "device/contraction.h"
+#include "cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum Engine { BY_TYPE, OPENBLAS, ONEDNN } Engine;
+
+/* Returns the engine that HETU_PRODUCTS names. */
+static Engine chosen_engine(void) {
+    const char *choice = getenv("HETU_PRODUCTS");
+    if (!choice || !*choice) return BY_TYPE;
+    if (!strcmp(choice, "openblas")) return OPENBLAS;
+    if (strcmp(choice, "onednn") != 0)
+        ht_fail("HETU_PRODUCTS=%s: it is onednn or openblas", choice);
+    return ONEDNN;
+}
+
+#ifndef HETU_ONEDNN
+
+bool onednn_product(const ht_product_call *call, float *sums) {
+    (void)call, (void)sums;
+    static bool checked;
+    if (!checked && chosen_engine() == ONEDNN)
+        ht_fail("HETU_PRODUCTS=onednn, but libhetu was built without oneDNN; build it where "
+                "oneDNN is installed (Debian: apt-get install libdnnl-dev)");
+    checked = true;
+    return false;
+}
+
+#else
+
+#include "cpu/rows.h"
+#include "base/hash.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <omp.h>
+#include <pthread.h>
+
+/* Smallest number of multiplications of a product that is worth a call of its own, where oneDNN
+ * does not accept the axes around the products as dimensions. */
+static const double WORTH_A_CALL = 1e6;
+
+enum {
+    MOST_OUTER = DNNL_MAX_NDIMS - 2, // axes around a product
+    MOST_KEPT = 1024                 // primitives in the cache
+};
+
+/* The matrices of a primitive. */
+enum { SOURCE, WEIGHTS, BIAS, RESULT, MATRICES };
+
+/* Extents, strides and type of a matrix; its last two dimensions are rows and columns. An absent
+ * bias has type dnnl_data_type_undef. */
+typedef struct Shape {
+    dnnl_data_type_t type;
+    dnnl_dims_t extent, stride;
+} Shape;
+
+/* Everything that a primitive depends on: the key of the cache. Unused bytes are 0. */
+typedef struct Form {
+    Shape of[MATRICES];
+    int rank, threads;
+    float scale;
+    int add; // whether the result is added to what y holds
+} Form;
+
+/* A primitive with its memory objects, whose pointers each execution sets. */
+typedef struct Primitive {
+    Form form;
+    struct Primitive *next;     // next one with the same hash
+    dnnl_primitive_t primitive; // NULL: oneDNN does not support this form
+    dnnl_memory_t memory[MATRICES];
+} Primitive;
+
+enum { BUCKETS = 512 };
+
+static struct {
+    pthread_mutex_t lock; // held while a primitive is looked up and executed
+    bool opened;
+    Engine engine;
+    dnnl_engine_t processor;
+    dnnl_stream_t stream;
+    int kept;
+    Primitive *bucket[BUCKETS];
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void need(dnnl_status_t status, const char *what) {
+    if (status != dnnl_success) ht_fail("oneDNN: %s failed with status %d", what, (int)status);
+}
+
+/* Returns whether the processor multiplies bf16, and oneDNN may use that (ONEDNN_MAX_CPU_ISA). */
+static bool multiplies_bf16(void) {
+    int isa = dnnl_get_effective_cpu_isa();
+    return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+}
+
+/* Returns whether oneDNN is to compute products of operands of a type. */
+static bool takes_type(ht_dtype dtype) {
+    pthread_mutex_lock(&cache.lock);
+    if (!cache.opened) {
+        cache.engine = chosen_engine();
+        if (cache.engine != OPENBLAS) {
+            need(dnnl_engine_create(&cache.processor, dnnl_cpu, 0), "dnnl_engine_create");
+            need(dnnl_stream_create(&cache.stream, cache.processor, dnnl_stream_default_flags),
+                 "dnnl_stream_create");
+        }
+        cache.opened = true;
+    }
+    pthread_mutex_unlock(&cache.lock);
+    return dtype == HT_BF16 ? cache.engine != OPENBLAS && multiplies_bf16()
+                            : cache.engine == ONEDNN;
+}
+
+/* ---- primitives ---- */
+
+static void describe(const Form *form, int matrix, dnnl_memory_desc_t *to) {
+    const Shape *shape = &form->of[matrix];
+    if (shape->type == dnnl_data_type_undef) memset(to, 0, sizeof *to);
+    else if (dnnl_memory_desc_init_by_strides(to, form->rank, shape->extent, shape->type,
+                                              shape->stride) != dnnl_success)
+        to->ndims = 0;
+}
+
+/* Creates the attributes of a form: its scale, and whether the result is added to y. */
+static dnnl_primitive_attr_t attributes_of(const Form *form) {
+    dnnl_primitive_attr_t attributes;
+    dnnl_post_ops_t adds;
+    need(dnnl_primitive_attr_create(&attributes), "dnnl_primitive_attr_create");
+    if (form->scale != 1)
+        need(dnnl_primitive_attr_set_output_scales(attributes, 1, 0, &form->scale),
+             "dnnl_primitive_attr_set_output_scales");
+    if (!form->add) return attributes;
+    need(dnnl_post_ops_create(&adds), "dnnl_post_ops_create");
+    need(dnnl_post_ops_append_sum(adds, 1), "dnnl_post_ops_append_sum");
+    need(dnnl_primitive_attr_set_post_ops(attributes, adds), "dnnl_primitive_attr_set_post_ops");
+    need(dnnl_post_ops_destroy(adds), "dnnl_post_ops_destroy");
+    return attributes;
+}
+
+/* Creates the primitive of a form; leaves it NULL where oneDNN has none or only a slow one. */
+static void create_primitive(Primitive *made) {
+    const Form *form = &made->form;
+    dnnl_memory_desc_t desc[MATRICES];
+    dnnl_matmul_desc_t product;
+    dnnl_primitive_desc_t primitive;
+    const char *name = "";
+    for (int i = 0; i < MATRICES; i++) {
+        describe(form, i, &desc[i]);
+        if (i != BIAS && desc[i].ndims == 0) return;
+    }
+    if (dnnl_matmul_desc_init(&product, &desc[SOURCE], &desc[WEIGHTS],
+                              form->of[BIAS].type == dnnl_data_type_undef ? NULL : &desc[BIAS],
+                              &desc[RESULT]) != dnnl_success)
+        return;
+    dnnl_primitive_attr_t attributes = attributes_of(form);
+    dnnl_status_t status =
+        dnnl_primitive_desc_create(&primitive, &product, attributes, cache.processor, NULL);
+    need(dnnl_primitive_attr_destroy(attributes), "dnnl_primitive_attr_destroy");
+    if (status != dnnl_success) return;
+    need(dnnl_primitive_desc_query(primitive, dnnl_query_impl_info_str, 0, &name),
+         "dnnl_primitive_desc_query");
+    bool slow = !strncmp(name, "ref", 3);
+    if (!slow) need(dnnl_primitive_create(&made->primitive, primitive), "dnnl_primitive_create");
+    need(dnnl_primitive_desc_destroy(primitive), "dnnl_primitive_desc_destroy");
+    for (int i = 0; !slow && i < MATRICES; i++)
+        need(dnnl_memory_create(&made->memory[i], &desc[i], cache.processor, DNNL_MEMORY_NONE),
+             "dnnl_memory_create");
+}
+
+static void empty_cache(void) {
+    for (int i = 0; i < BUCKETS; i++)
+        while (cache.bucket[i]) {
+            Primitive *gone = cache.bucket[i];
+            cache.bucket[i] = gone->next;
+            for (int k = 0; gone->primitive && k < MATRICES; k++)
+                dnnl_memory_destroy(gone->memory[k]);
+            if (gone->primitive) dnnl_primitive_destroy(gone->primitive);
+            free(gone);
+        }
+    cache.kept = 0;
+}
+
+/* Returns the primitive of a form, from the cache if it is there. */
+static Primitive *primitive_of(const Form *form) {
+    uint64_t hash = hash_bytes(HASH_START, form, sizeof *form);
+    Primitive *found = cache.bucket[hash % BUCKETS];
+    while (found && memcmp(&found->form, form, sizeof *form) != 0) found = found->next;
+    if (found) return found;
+    if (cache.kept == MOST_KEPT) empty_cache();
+    Primitive *made = cpu_alloc(sizeof *made);
+    *made = (Primitive){.next = cache.bucket[hash % BUCKETS]};
+    memcpy(&made->form, form, sizeof *form);
+    create_primitive(made);
+    cache.bucket[hash % BUCKETS] = made;
+    cache.kept++;
+    return made;
+}
+
+/* Executes the primitive of a form. Returns false if oneDNN has none. */
+static bool execute(const Form *form, const void *const *data) {
+    pthread_mutex_lock(&cache.lock);
+    Primitive *found = primitive_of(form);
+    if (found->primitive) {
+        static const int role[MATRICES] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS,
+                                           DNNL_ARG_DST};
+        dnnl_exec_arg_t arguments[MATRICES];
+        int count = 0;
+        for (int i = 0; i < MATRICES; i++) {
+            if (form->of[i].type == dnnl_data_type_undef) continue;
+            need(dnnl_memory_set_data_handle(found->memory[i], (void *)data[i]),
+                 "dnnl_memory_set_data_handle");
+            arguments[count++] = (dnnl_exec_arg_t){role[i], found->memory[i]};
+        }
+        need(dnnl_primitive_execute(found->primitive, cache.stream, count, arguments),
+             "dnnl_primitive_execute");
+        need(dnnl_stream_wait(cache.stream), "dnnl_stream_wait");
+    }
+    pthread_mutex_unlock(&cache.lock);
+    return found->primitive != NULL;
+}
+
+/* ---- forms ---- */
+
+/* Sets the last two dimensions of a matrix with rows along `a` and columns along `b`. Strides of
+ * absent axes (NULL) are those of a dense matrix. */
+static void set_matrix(Shape *shape, int outer, const ht_axis *a, int64_t sa, const ht_axis *b,
+                       int64_t sb) {
+    shape->extent[outer] = a ? a->extent : 1;
+    shape->extent[outer + 1] = b ? b->extent : 1;
+    if (!b) sb = 1;
+    if (!a) sa = sb == 1 ? shape->extent[outer + 1] : 1;
+    shape->stride[outer] = sa;
+    shape->stride[outer + 1] = sb;
+}
+
+/* Sets a dimension around the matrices. A tensor without the axis has extent 1 there. */
+static void set_outer(Shape *shape, int at, int64_t extent, int64_t stride) {
+    shape->extent[at] = stride ? extent : 1;
+    shape->stride[at] = stride ? stride : 1;
+}
+
+/* What a call gives to oneDNN. */
+typedef struct Work {
+    const ht_product_call *call;
+    Contraction c;
+    void *y; // y of the call, or its sums in f32
+    ht_dtype y_dtype;
+    bool swapped; // whether yᵀ = wᵀ xᵀ is computed, because the rows of y have a stride of 1
+    bool fused;   // whether oneDNN adds the bias
+    bool biased;  // whether y holds the bias
+} Work;
+
+static dnnl_data_type_t type_of(ht_dtype dtype) { return dtype == HT_BF16 ? dnnl_bf16 : dnnl_f32; }
+
+/* Sorts axes by decreasing strides of x and y: oneDNN has faster code for storage in this order. */
+static void sort_outer(Contraction *c) {
+    for (int i = 1; i < c->outer_count; i++)
+        for (int j = i; j > 0; j--) {
+            ht_axis *a = &c->outer[j - 1], *b = &c->outer[j], swap = *a;
+            if (a->y >= b->y) break;
+            *a = *b;
+            *b = swap;
+        }
+}
+
+/* Returns the form of a product; its first dimensions are the `outer` first axes around it. */
+static Form form_of(const Work *work, int outer, bool add) {
+    Form form;
+    memset(&form, 0, sizeof form);
+    const Contraction *c = &work->c;
+    const ht_axis *m = contraction_axis(c, c->m), *n = contraction_axis(c, c->n),
+                  *k = contraction_axis(c, c->k);
+    Shape *x = &form.of[work->swapped ? WEIGHTS : SOURCE],
+          *w = &form.of[work->swapped ? SOURCE : WEIGHTS], *y = &form.of[RESULT],
+          *bias = &form.of[BIAS];
+    int64_t mx = m ? m->x : 0, kx = k ? k->x : 0, kw = k ? k->w : 0, nw = n ? n->w : 0;
+    if (work->swapped) {
+        set_matrix(x, outer, k, kx, m, mx);
+        set_matrix(w, outer, n, nw, k, kw);
+        set_matrix(y, outer, n, n ? n->y : 0, m, m ? m->y : 0);
+    } else {
+        set_matrix(x, outer, m, mx, k, kx);
+        set_matrix(w, outer, k, kw, n, nw);
+        set_matrix(y, outer, m, m ? m->y : 0, n, n ? n->y : 0);
+    }
+    for (int i = 0; i < outer; i++) {
+        set_outer(x, i, c->outer[i].extent, c->outer[i].x);
+        set_outer(w, i, c->outer[i].extent, c->outer[i].w);
+        set_outer(y, i, c->outer[i].extent, c->outer[i].y);
+    }
+    x->type = w->type = type_of(work->call->dtype);
+    y->type = type_of(work->y_dtype);
+    if (work->fused && !add) {
+        set_matrix(bias, outer, NULL, 0, n, 1);
+        for (int i = 0; i < outer; i++) set_outer(bias, i, 1, 0);
+        bias->type = type_of(work->call->bias_dtype);
+    }
+    form.rank = outer + 2;
+    form.threads = omp_get_max_threads();
+    form.scale = work->call->scale;
+    form.add = add;
+    return form;
+}
+
+static const void *offset_by(const void *data, ht_dtype dtype, int64_t elements) {
+    return data ? (const char *)data + elements * (dtype == HT_BF16 ? 2 : 4) : NULL;
+}
+
+/* Computes the elements of y at `base`, one primitive for each index of the summed axes besides k.
+ * Returns false, before anything is written, if oneDNN does not support the form. */
+static bool run_sums(const Work *work, int outer, Place base) {
+    const ht_product_call *call = work->call;
+    const Contraction *c = &work->c;
+    Form first = form_of(work, outer, work->biased), more = form_of(work, outer, true);
+    for (int64_t s = 0; s < c->sum_total; s++) {
+        Place at = place_of(s, c->sum_count, c->sum);
+        const void *x = offset_by(call->x, call->dtype, base.x + at.x),
+                   *w = offset_by(call->w, call->dtype, base.w + at.w);
+        const void *data[MATRICES] = {
+            [SOURCE] = work->swapped ? w : x,
+            [WEIGHTS] = work->swapped ? x : w,
+            [BIAS] = call->bias,
+            [RESULT] = offset_by(work->y, work->y_dtype, base.y),
+        };
+        if (!execute(s ? &more : &first, data)) return false;
+    }
+    return true;
+}
+
+/* Computes y with the axes around the product as dimensions of one primitive, else by a primitive
+ * for each product if these are large. */
+static bool run_work(const Work *work) {
+    const Contraction *c = &work->c;
+    if (c->outer_count <= MOST_OUTER && run_sums(work, c->outer_count, (Place){0, 0, 0, 0}))
+        return true;
+    if (c->outer_count == 0 || contraction_size(c) < WORTH_A_CALL) return false;
+    for (int64_t i = 0; i < c->outer_total; i++)
+        if (!run_sums(work, 0, place_of(i, c->outer_count, c->outer))) return false;
+    return true;
+}
+
+/* Returns whether oneDNN can add the bias: it has the axis of the columns of y alone. */
+static bool bias_fuses(const Work *work) {
+    const Contraction *c = &work->c;
+    const ht_axis *n = contraction_axis(c, c->n);
+    for (int i = 0; i < c->rank; i++)
+        if (i != c->n && c->axes[i].b) return false;
+    return n && n->b == 1 && !work->swapped && work->call->scale == 1 &&
+           (work->call->dtype == HT_BF16 || work->call->bias_dtype == HT_F32);
+}
+
+/* Writes the bias to the sums in f32. */
+static void write_sums_bias(Work *work) {
+    const ht_product_call *call = work->call;
+    Copies copies = {0};
+    ht_view bias = product_view(call, call->bias, call->bias_dtype, offsetof(ht_axis, b));
+    product_bias(work->y, view_load(&bias, "a product", &copies), call->rank, call->axes);
+    copies_free(&copies);
+    work->biased = true;
+}
+
+bool onednn_product(const ht_product_call *call, float *sums) {
+    if (!takes_type(call->dtype)) return false;
+    if (!sums && (call->aux || call->epilogue != HT_NO_EPILOGUE)) return false;
+    for (int i = 0; i < call->rank; i++)
+        if (call->axes[i].extent == 0) return false;
+    Work work = {.call = call,
+                 .c = contraction_of(call->rank, call->axes),
+                 .y = sums ? sums : call->y,
+                 .y_dtype = sums ? HT_F32 : call->y_dtype};
+    const ht_axis *m = contraction_axis(&work.c, work.c.m),
+                  *n = contraction_axis(&work.c, work.c.n);
+    if (!m && !n) return false;
+    work.swapped = n && (m ? n->y != 1 || m->y < n->extent : n->y != 1);
+    work.fused = call->bias && bias_fuses(&work);
+    if (work.y_dtype == HT_BF16 && (work.c.sum_total > 1 || (call->bias && !work.fused)))
+        return false;
+    sort_outer(&work.c);
+    if (call->bias && !work.fused) write_sums_bias(&work);
+    return run_work(&work);
+}
+
+#endif
