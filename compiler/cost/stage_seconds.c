@@ -1,5 +1,5 @@
 /* Adds up the seconds of a stage's operators by phase, on its slowest device.
- * planner/simulate/engine.h adds the slowdown by overlap. */
+ * schedule/engine.h adds the slowdown by overlap. */
 #include "cost/stage_seconds.h"
 
 #include "ir/programs/device_programs.h"

@@ -4,7 +4,7 @@
  *     times_of_stage(...)[PHASE_FORWARD * visit_count + 0] = 0.012    forward of the first chunk
  *
  * Times are seconds on the module's cluster. Without a cluster file they are numbers of operations,
- * and conversions take no time. Only planner/simulate/engine.h has slowdown by overlap. */
+ * and conversions take no time. Only schedule/engine.h has slowdown by overlap. */
 #pragma once
 
 #include "ir/analysis/phases.h"

@@ -1,5 +1,5 @@
 /* The simulator's engine: against closed forms, and on random tasks against what must hold of any. */
-#include "planner/simulate/engine.h"
+#include "schedule/engine.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Runs tasks event by event, and slows a device that computes and communicates at once (rate_now).
  * max_min.c computes shares of links. */
-#include "planner/simulate/engine.h"
+#include "schedule/engine.h"
 
-#include "planner/simulate/max_min.h"
+#include "schedule/max_min.h"
 #include "support/diag.h"
 
 #include <math.h>

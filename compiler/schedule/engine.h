@@ -12,7 +12,8 @@
  * are slower by its `overlap`.
  *
  * The engine has no tolerance and no constant of time: when all rates are halved and latencies
- * doubled, all times are doubled to the bit. */
+ * doubled, all times are doubled to the bit. The report runs gradient reductions with it, the
+ * simulator whole steps. */
 #pragma once
 
 #include "support/arena.h"
