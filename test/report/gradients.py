@@ -7,6 +7,7 @@ ones leave the first layer's sum behind it: a step takes the larger of 17 f + r 
 
 Two stages of three layers, each data parallel over two hosts of two devices: the first stage ends its backward pass after 17 f, as before; its sums begin 6 f behind those of the
 second stage. Where each device has a card, a stage's three sums follow each other; where a host has one, the sums of both stages share it, and all six pass one after another.
+A burst of a card lets so many seconds of sums pass at once, and is full again after as long without any.
 """
 import json
 import pathlib
@@ -47,15 +48,16 @@ STAGES.write_text("""strategy stages
     stage devices(1, 3) mesh(dp:2) layers(3-5)
 end strategy
 """)
-for sums, shared in (8, False), (8, True), (3, True), (0.25, False), (0.25, True):
+for sums, shared, burst in (8, False, 0), (8, True, 0), (3, True, 0), (0.25, False, 0), (0.25, True, 0), (8, True, 0.5), (8, True, 3), (8, True, 12), (3, True, 1), (0.25, True, 1 / 8), (0.25, True, 0.5):
     rate = 4 * WIDTH * WIDTH / (sums * PRODUCT)
     path = FOLDER / "cards.json"
-    cards = [{"of": host, "bandwidth": rate} for host in "ab"] if shared else []
+    cards = [{"of": host, "bandwidth": rate, **({"burst": burst * rate * PRODUCT} if burst else {})} for host in "ab"] if shared else []
     path.write_text(json.dumps({"classes": {"a": {"arithmetic": 1e30, "products": {"f32": [[1, RATE]]}}}, "devices": [{"class": "a", "host": host, "count": 2} for host in "ab"],
                                 "links": {"local": {"latency": 1e-18, "bandwidth": 1e30}, "remote": {"latency": 1e-18, "bandwidth": rate}, "uplinks": cards}}))
     report, simulated = steps(STAGES, path)
     # the second stage's sums begin after 7 f, the first stage's after 13 f; the last one's operand is there after 17 f
-    wanted = max(7 + 6 * sums, 17 + sums) if shared else max(13 + 3 * sums, 17 + sums)
-    print(f"two stages, {'a card a host' if shared else 'a card a device'}, a sum takes {sums} products: report {report:.6f}, simulated {simulated:.6f}, wanted {wanted:g}")
+    last = 17 + max(sums - burst, 0)
+    wanted = max(7 + 6 * sums - burst, last) if shared else max(13 + 3 * sums, last)
+    print(f"two stages, {'a card a host' if shared else 'a card a device'}, a burst of {burst:g}, a sum takes {sums} products: report {report:.6f}, simulated {simulated:.6f}, wanted {wanted:g}")
     assert abs(report - wanted) <= 1e-5 * wanted and abs(simulated - wanted) <= 1e-5 * wanted
 print("gradients: all right")

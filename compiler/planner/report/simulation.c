@@ -210,7 +210,8 @@ static Reductions reductions_create(Arena *arena, const Simulation *simulation, 
     reductions.tasks = arena_array(arena, EngineTask, 2 * count);
     reductions.resources = arena_array(arena, EngineResource, uplink_directions(cluster));
     for (int d = 0; d < uplink_directions(cluster); d++)
-        reductions.resources[d] = (EngineResource){.rate = 1, .device = -1};
+        reductions.resources[d] =
+            (EngineResource){.rate = 1, .device = -1, .bucket = uplink_bucket(cluster, d)};
     reductions.last = arena_array(arena, int *, simulation->groups.count);
     for (int g = 0; g < simulation->groups.count; g++) {
         int stages = simulation->groups.at[g].graph.stage_count;
