@@ -465,10 +465,12 @@ static Uplink read_uplink(Reader *reader, const json_t *entry, const char *place
     const json_t *duplex = json_object_get(entry, "duplex");
     const char *owner = "an entry of \"uplinks\"";
     Uplink uplink = {.duplex = !duplex || json_is_true(duplex)};
-    check_keys(reader, entry, place, KEYS("of", "bandwidth", "in", "duplex"));
+    check_keys(reader, entry, place, KEYS("of", "bandwidth", "in", "duplex", "burst"));
     uplink.rate[0] = uplink.rate[1] = read_number(reader, entry, place, "bandwidth", owner);
     if (json_object_get(entry, "in"))
         uplink.rate[1] = read_number(reader, entry, place, "in", owner);
+    if (json_object_get(entry, "burst"))
+        uplink.burst = read_number(reader, entry, place, "burst", owner);
     if (duplex && !json_is_boolean(duplex))
         FAIL(reader, find_quoted(reader, place, "duplex"), "\"duplex\" is neither true nor false");
     if (!uplink.duplex && json_object_get(entry, "in"))

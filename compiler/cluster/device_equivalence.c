@@ -93,6 +93,7 @@ static void add_uplinks(Likeness *likeness, const int *devices, int count) {
             add_word(likeness, numbered(number, uplinks->of_device[u], &numbers));
             add_number(likeness, own->rate[0]);
             add_number(likeness, own->rate[1]);
+            add_number(likeness, own->burst);
             add_word(likeness, own->duplex);
             add_word(likeness, own->device_count);
         }

@@ -36,6 +36,19 @@ double uplink_rate(const Cluster *cluster, int direction) {
     return cluster->uplinks.at[direction / 2].rate[direction % 2];
 }
 
+double uplink_bucket(const Cluster *cluster, int direction) {
+    return cluster->uplinks.at[direction / 2].burst / uplink_rate(cluster, direction);
+}
+
+double device_burst(const Cluster *cluster, int device) {
+    double burst = 0;
+    if (!uplink_directions(cluster) || device >= cluster->device_count) return 0;
+    const Uplinks *uplinks = &cluster->uplinks;
+    for (int u = uplinks->first[device]; u < uplinks->first[device + 1]; u++)
+        burst = fmax(burst, uplinks->at[uplinks->of_device[u]].burst);
+    return burst;
+}
+
 UplinkLoads uplink_loads(Arena *arena, const Cluster *cluster) {
     int directions = uplink_directions(cluster);
     return (UplinkLoads){.cluster = cluster,

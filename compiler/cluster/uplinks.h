@@ -6,6 +6,9 @@
  *                           {"of": ["b", "c"], "bandwidth": 1e9, "in": 2e9},
  *                           {"of": [6, 7], "bandwidth": 1e8, "duplex": false}]}
  *
+ * An uplink may have `burst`: so many bytes pass at once after it has been idle, as through a token
+ * bucket, by which clouds and `tc` shape links. Meanwhile it refills at the uplink's rate.
+ *
  * `of` is a host, a list of hosts, or a list of devices of one host. `bandwidth` counts bytes a
  * second out of the devices and, without `in`, into them. Unless `duplex`, both directions share
  * `bandwidth`. Messages from a to b pass a's card out, and b's and the switch's in; messages from b
@@ -22,6 +25,7 @@ typedef struct Link Link;
 
 typedef struct Uplink {
     double rate[2]; // bytes a second: out of the devices, and into them
+    double burst;   // bytes that pass at once, in each direction
     bool duplex;    // false: both directions share rate[0]
     int device_count;
     int host; // at least 0: it serves devices of this host; -1: it serves whole hosts
@@ -45,6 +49,11 @@ int uplinks_passed(const Cluster *cluster, int from, int to, int directions[UPLI
 /* Return the number of directions of a cluster's uplinks, and the bytes a second of one. */
 int uplink_directions(const Cluster *cluster);
 double uplink_rate(const Cluster *cluster, int direction);
+
+/* Return the seconds that a direction's burst takes at its rate, and the largest burst of a
+ * device's uplinks in bytes. */
+double uplink_bucket(const Cluster *cluster, int direction);
+double device_burst(const Cluster *cluster, int device);
 
 /* The bytes added to each direction since the last uplink_loads_clear. */
 typedef struct UplinkLoads {

@@ -1,16 +1,19 @@
 /* Adds up the seconds of a stage's operators by phase, on its slowest device.
- * planner/simulate/engine.h adds the slowdown by overlap. */
+ * schedule/engine.h adds the slowdown by overlap. */
 #include "cost/stage_seconds.h"
 
 #include "ir/programs/device_programs.h"
 #include "cost/cost.h"
+#include "schedule/engine.h"
 
 #include <math.h>
 
 Times times_create(Arena *arena, Module *module, bool priced) {
     Times times = {.arena = arena, .module = module, .priced = priced, .known = true};
     times.converted = arena_array(arena, double, module->devices->conversions.count + 1);
-    for (int i = 0; i < module->devices->conversions.count; i++) times.converted[i] = -1;
+    times.bursts = arena_array(arena, Burst, module->devices->conversions.count + 1);
+    for (int i = 0; i < module->devices->conversions.count; i++)
+        times.converted[i] = times.bursts[i].busy = -1;
     return times;
 }
 
@@ -26,6 +29,32 @@ double times_conversion(Times *times, const PlannedConversion *conversion) {
     if (*own < 0)
         *own = noted(times,
                      conversion_seconds(times->module->devices->target.cluster, conversion->plan));
+    return *own;
+}
+
+/* Returns whether an uplink of the cluster has a burst. */
+static bool any_burst(const Cluster *cluster) {
+    for (int u = 0; cluster && u < cluster->uplinks.count; u++)
+        if (cluster->uplinks.at[u].burst > 0) return true;
+    return false;
+}
+
+Burst times_burst(Times *times, const PlannedConversion *conversion) {
+    const Cluster *cluster = times->module->devices->target.cluster;
+    Burst *own = &times->bursts[conversion->number];
+    if (own->busy >= 0) return *own;
+    *own = (Burst){0};
+    if (!times->priced || !any_burst(cluster)) return *own;
+    Arena *scratch = arena_create();
+    UplinkLoads loads = uplink_loads(scratch, cluster);
+    conversion_load_uplinks(conversion, &loads);
+    for (int i = 0; i < loads.passed_count; i++) {
+        int direction = loads.passed[i];
+        double busy = loads.bytes[direction] / uplink_rate(cluster, direction);
+        if (busy > own->busy) *own = (Burst){busy, uplink_bucket(cluster, direction)};
+    }
+    arena_destroy(scratch);
+    own->busy = fmin(own->busy, times_conversion(times, conversion));
     return *own;
 }
 
@@ -80,14 +109,25 @@ static int entry_of(const Module *module, const StageGraph *graph, const Op *op)
     return (int)phase * graph->visit_count + visit;
 }
 
-/* Adds the seconds of a device's operators, by phase and visit. */
+/* Returns the seconds of a conversion at `now` that its uplink's burst saves; see engine_free. */
+static double saved(Times *times, const Op *op, double *due, double now) {
+    if (!op->convert.plan || op->convert.tensor) return 0;
+    Burst burst = times_burst(times, op->convert.plan);
+    return engine_free(burst.bucket, due, now, burst.busy);
+}
+
+/* Adds the seconds of a device's operators, by phase and visit. A phase begins with full buckets.
+ */
 static void add_device(Times *times, int device, int stage, const StageGraph *graph, double *own) {
     Module *module = times->module;
+    double *due = arena_array(times->arena, double, PHASES * graph->visit_count);
     const Role *role = role_of(module, device);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (is_of_part(module, graph, op, stage) && role_runs(module, role, op))
-            own[entry_of(module, graph, op)] += op_time(times, op, device);
+        if (!is_of_part(module, graph, op, stage) || !role_runs(module, role, op)) continue;
+        int entry = entry_of(module, graph, op);
+        double free = saved(times, op, &due[entry], own[entry]);
+        own[entry] += op_time(times, op, device) - free;
     }
 }
 
@@ -133,7 +173,9 @@ double *times_of_edges(Times *times, int body, const StageGraph *graph, bool bac
             module->templates->stages.at[op->stage].template_index != body)
             continue;
         int edge = op_edge(module, graph, op, &back);
-        if (edge >= 0 && back == backward) time[edge] += times_conversion(times, op->convert.plan);
+        if (edge < 0 || back != backward) continue;
+        double due = 0;
+        time[edge] += times_conversion(times, op->convert.plan) - saved(times, op, &due, 0);
     }
     return time;
 }

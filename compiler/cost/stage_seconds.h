@@ -4,11 +4,16 @@
  *     times_of_stage(...)[PHASE_FORWARD * visit_count + 0] = 0.012    forward of the first chunk
  *
  * Times are seconds on the module's cluster. Without a cluster file they are numbers of operations,
- * and conversions take no time. Only planner/simulate/engine.h has slowdown by overlap. */
+ * and conversions take no time. Only schedule/engine.h has slowdown by overlap. */
 #pragma once
 
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
+
+/* What a conversion sends through the uplink that it keeps busy longest. */
+typedef struct Burst {
+    double busy, bucket; // seconds at the uplink's rate: of the bytes, and of its burst
+} Burst;
 
 typedef struct Times {
     Arena *arena;
@@ -16,12 +21,16 @@ typedef struct Times {
     bool priced;       // times are seconds; false: operations
     bool known;        // false: a rate was missing, and its time counted as 0
     double *converted; // by conversion number: its seconds; negative: not computed yet
+    Burst *bursts;     // by conversion number; `busy` negative: not computed yet
 } Times;
 
 Times times_create(Arena *arena, Module *module, bool priced);
 
 /* Returns the seconds of a conversion, 0 without prices; computes them at the first call only. */
 double times_conversion(Times *times, const PlannedConversion *conversion);
+
+/* Returns what a conversion sends through its busiest uplink; zeros if no uplink has a burst. */
+Burst times_burst(Times *times, const PlannedConversion *conversion);
 
 /* Returns the time of each phase of a stage for a micro-batch, without messages between stages, at
  * entry phase * visit_count + visit. Operators outside of visits count for visit 0. Each entry is

@@ -1,5 +1,5 @@
 /* The simulator's engine: against closed forms, and on random tasks against what must hold of any. */
-#include "planner/simulate/engine.h"
+#include "schedule/engine.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -58,7 +58,7 @@ static void draw_case(Case *own)
 {
     *own = (Case){.problem = {.task_count = 1 + (int)draw(MOST_TASKS), .resource_count = 1 + (int)draw(MOST_RESOURCES), .change_count = (int)draw(MOST_CHANGES + 1), .device_count = DEVICES}};
     for (int r = 0; r < own->problem.resource_count; r++)
-        own->resources[r] = (EngineResource){draw(2) ? 1 : draw_real(0.1, 4), (int)draw(DEVICES + 1) - 1, draw(2)};
+        own->resources[r] = (EngineResource){draw(2) ? 1 : draw_real(0.1, 4), (int)draw(DEVICES + 1) - 1, draw(2), 0};
     for (int d = 0; d < DEVICES; d++)
         own->overlap[d] = draw(2) ? 1 : draw_real(1, 1.5);
     for (int c = 0; c < own->problem.change_count; c++)
@@ -179,7 +179,7 @@ static void flows_share_fairly(void **unused)
     /* Ports 0 and 1 send, 2 and 3 receive: 0 to 2, 0 to 3 and 1 to 3. All have half of a port; then the last one alone has all of it. */
     EngineUse uses[3][2] = {{{0, 1}, {2, 1}}, {{0, 1}, {3, 1}}, {{1, 1}, {3, 1}}};
     EngineTask tasks[3] = {{0, 1, 2, 0, uses[0], NULL}, {0, 1, 2, 0, uses[1], NULL}, {0.25, 2, 2, 0, uses[2], NULL}};
-    EngineResource resources[4] = {{1, -1, false}, {1, -1, false}, {1, -1, false}, {1, -1, false}};
+    EngineResource resources[4] = {{1, -1, false, 0}, {1, -1, false, 0}, {1, -1, false, 0}, {1, -1, false, 0}};
     EngineProblem problem = {.task_count = 3, .resource_count = 4, .tasks = tasks, .resources = resources};
     const EngineSpan *spans = engine_run(arena, &problem);
     assert_true(spans[0].end == 2 && spans[1].end == 2 && spans[2].end == 3.125);
@@ -192,7 +192,7 @@ static void rates_change(void **unused)
     Arena *arena = arena_create();
     EngineUse use = {0, 1};
     EngineTask task = {0.5, 4, 1, 0, &use, NULL};
-    EngineResource resource = {1, -1, false};
+    EngineResource resource = {1, -1, false, 0};
     EngineChange changes[] = {{0.25, 0, 0.5}, {2.5, 0, 3}};
     EngineProblem problem = {.task_count = 1, .resource_count = 1, .change_count = 2, .tasks = &task, .resources = &resource, .changes = changes};
     assert_true(engine_run(arena, &problem)[0].end == 3.5); // 2 seconds at a half, 1 at three
@@ -205,7 +205,7 @@ static void overlap_slows_both(void **unused)
     Arena *arena = arena_create();
     EngineUse computing = {0, 1}, port = {1, 1};
     EngineTask tasks[] = {{0, 2, 1, 0, &computing, NULL}, {0, 1, 1, 0, &port, NULL}};
-    EngineResource resources[] = {{1, 0, true}, {1, 0, false}};
+    EngineResource resources[] = {{1, 0, true, 0}, {1, 0, false, 0}};
     double overlap = 1.25;
     EngineProblem problem = {.task_count = 2, .resource_count = 2, .device_count = 1, .tasks = tasks, .resources = resources, .overlap = &overlap};
     const EngineSpan *spans = engine_run(arena, &problem);
@@ -213,9 +213,28 @@ static void overlap_slows_both(void **unused)
     arena_destroy(arena);
 }
 
+static void buckets_let_pass(void **unused)
+{
+    (void)unused;
+    Arena *arena = arena_create();
+    /* A bucket of 3 seconds: 2 pass at once; of 4 at the same time 1 does, which leaves 3; after these the bucket is empty, and of 2 that begin 1 second later 1 passes. */
+    EngineUse use = {0, 1}, half[] = {{0, 0.5}, {1, 1}};
+    const int waits[] = {1};
+    EngineTask tasks[] = {{0, 2, 1, 0, &use, NULL}, {0, 4, 1, 0, &use, NULL}, {1, 2, 1, 1, &use, waits}};
+    EngineResource resources[] = {{1, -1, false, 3}, {1, -1, false, 0}};
+    EngineProblem problem = {.task_count = 3, .resource_count = 2, .tasks = tasks, .resources = resources};
+    const EngineSpan *spans = engine_run(arena, &problem);
+    assert_true(spans[0].end == 0 && spans[1].end == 3 && spans[2].end == 5);
+    /* What has no bucket takes its time. */
+    EngineTask both = {0, 4, 2, 0, half, NULL};
+    problem = (EngineProblem){.task_count = 1, .resource_count = 2, .tasks = &both, .resources = resources};
+    assert_true(engine_run(arena, &problem)[0].end == 4);
+    arena_destroy(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_tasks_hold), cmocka_unit_test(flows_share_fairly), cmocka_unit_test(rates_change),
-                                       cmocka_unit_test(overlap_slows_both)};
+                                       cmocka_unit_test(overlap_slows_both), cmocka_unit_test(buckets_let_pass)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "ir/programs/conversions.h"
 
 #include "ir/programs/device_programs.h"
+#include "reshard/cost/communication.h"
 #include "support/intern.h"
 #include "ir/analysis_cache.h"
 
@@ -96,4 +97,23 @@ const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op,
 int conversion_device(Module *module, const Op *op, int device) {
     return replica_groups_name(&op->convert.plan->groups,
                                op_representative_device(module, op, device));
+}
+
+/* Returns, by slot of the plan, the device of the conversion. */
+static const int *devices_of(Arena *arena, const PlannedConversion *conversion) {
+    const ReplicaGroups *groups = &conversion->groups;
+    int *devices = arena_array(arena, int, conversion->plan->device_count);
+    for (int m = 0; m < groups->size; m++) {
+        int slot = plan_slot(conversion->plan, groups->name[m]);
+        if (slot >= 0) devices[slot] = groups->devices[m];
+    }
+    return devices;
+}
+
+void conversion_load_uplinks(const PlannedConversion *conversion, UplinkLoads *loads) {
+    Arena *scratch = arena_create();
+    const int *devices = devices_of(scratch, conversion);
+    for (int s = 0; s < conversion->plan->steps.count; s++)
+        load_uplinks(conversion->plan, &conversion->plan->steps.at[s], devices, loads);
+    arena_destroy(scratch);
 }

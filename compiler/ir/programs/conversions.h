@@ -51,5 +51,8 @@ int64_t conversion_runs(const Module *module, const Op *op);
  * `device` in an operator's conversion; -1: `device` takes no part. */
 int conversion_device(Module *module, const Op *op, int device);
 
+/* Adds to `loads` the bytes that a conversion sends through uplinks, on its own devices. */
+void conversion_load_uplinks(const PlannedConversion *conversion, UplinkLoads *loads);
+
 /* Returns an element type as the runtime library names it. */
 ht_dtype dtype_runtime(DType dtype);

@@ -4,6 +4,7 @@
 
 #include "ir/analysis/async_collectives.h"
 #include "ir/programs/device_programs.h"
+#include "schedule/engine.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -153,24 +154,16 @@ static double op_end(const PipelineGroup *group, const TimelineRow *lane, const 
     return end - lane->behind[op->index] * lane_time(group, lane, phase, op->visit);
 }
 
-/* Returns the time when the result of an operator is complete on all stages that run it. Earlier
- * gradient reductions on these stages have ended by then (`busy`, by group and stage). */
-static double made_at(const Simulation *simulation, const Op *maker, double *const *busy) {
-    double begin = 0;
+/* Returns the time when the result of an operator is complete on all stages that run it. */
+static double made_at(const Simulation *simulation, const Op *maker) {
+    double end = 0;
     for (int g = 0; g < simulation->groups.count; g++)
         for (int s = 0; s < simulation->groups.at[g].graph.stage_count; s++)
             if (op_on_lane(simulation, maker, g, s))
-                begin = fmax(begin, fmax(busy[g][s], op_end(&simulation->groups.at[g],
-                                                            &simulation->groups.at[g].lanes[s],
-                                                            simulation->module, maker)));
-    return begin;
-}
-
-static void occupy(const Simulation *simulation, const Op *maker, double *const *busy,
-                   double until) {
-    for (int g = 0; g < simulation->groups.count; g++)
-        for (int s = 0; s < simulation->groups.at[g].graph.stage_count; s++)
-            if (op_on_lane(simulation, maker, g, s)) busy[g][s] = until;
+                end =
+                    fmax(end, op_end(&simulation->groups.at[g], &simulation->groups.at[g].lanes[s],
+                                     simulation->module, maker));
+    return end;
 }
 
 typedef Array(const Op *) Makers;
@@ -200,24 +193,106 @@ static void set_behind(Simulation *simulation) {
     }
 }
 
-static void let_fly(Arena *arena, Simulation *simulation) {
-    double **busy = arena_array(arena, double *, simulation->groups.count);
-    for (int g = 0; g < simulation->groups.count; g++)
-        busy[g] = arena_array(arena, double, simulation->groups.at[g].graph.stage_count);
-    AsyncCollectives collectives = module_async_collectives(arena, simulation->module);
-    if (collectives.count) set_behind(simulation);
-    for (int f = 0; f < collectives.count; f++) {
-        SimulatedMessage collective = {collectives.at[f].op, {0, 0}};
-        Makers made = makers(arena, simulation->module, &collectives.at[f]);
-        for (int k = 0; k < made.count; k++)
-            collective.span.begin =
-                fmax(collective.span.begin, made_at(simulation, made.at[k], busy));
-        collective.span.end = collective.span.begin +
-                              times_conversion(&simulation->times, collective.op->convert.plan);
-        for (int k = 0; k < made.count; k++)
-            occupy(simulation, made.at[k], busy, collective.span.end);
-        array_push(arena, &simulation->collectives, collective);
+/* The gradient reductions as tasks of the engine. Reduction f is task 2 f + 1, which waits for task
+ * 2 f, the time when its operands are made, and for the reductions before it on its stages. */
+typedef struct Reductions {
+    Arena *arena;
+    int count;
+    EngineTask *tasks;
+    EngineResource *resources; // by direction of the cluster's uplinks
+    int **last; // by group and stage: the task of the last reduction so far; -1: there is none
+    UplinkLoads loads; // scratch
+} Reductions;
+
+static Reductions reductions_create(Arena *arena, const Simulation *simulation, int count) {
+    const Cluster *cluster = simulation->module->devices->target.cluster;
+    Reductions reductions = {.arena = arena, .count = count};
+    reductions.tasks = arena_array(arena, EngineTask, 2 * count);
+    reductions.resources = arena_array(arena, EngineResource, uplink_directions(cluster));
+    for (int d = 0; d < uplink_directions(cluster); d++)
+        reductions.resources[d] =
+            (EngineResource){.rate = 1, .device = -1, .bucket = uplink_bucket(cluster, d)};
+    reductions.last = arena_array(arena, int *, simulation->groups.count);
+    for (int g = 0; g < simulation->groups.count; g++) {
+        int stages = simulation->groups.at[g].graph.stage_count;
+        reductions.last[g] = arena_array(arena, int, stages);
+        for (int s = 0; s < stages; s++) reductions.last[g][s] = -1;
     }
+    if (uplink_directions(cluster)) reductions.loads = uplink_loads(arena, cluster);
+    return reductions;
+}
+
+/* Sets the uses of a reduction's task: the uplinks that its bytes pass. It works for the seconds of
+ * the busiest one, which it uses whole; the other seconds are latency. */
+static void use_uplinks(Reductions *reductions, EngineTask *task, double seconds,
+                        const PlannedConversion *conversion) {
+    UplinkLoads *loads = &reductions->loads;
+    double most = 0;
+    *task = (EngineTask){.latency = seconds};
+    if (!loads->cluster || seconds <= 0) return;
+    conversion_load_uplinks(conversion, loads);
+    EngineUse *uses = arena_array(reductions->arena, EngineUse, loads->passed_count);
+    for (int i = 0; i < loads->passed_count; i++) {
+        int direction = loads->passed[i];
+        double busy = loads->bytes[direction] / uplink_rate(loads->cluster, direction);
+        most = fmax(most, busy);
+        uses[i] = (EngineUse){direction, busy};
+    }
+    for (int i = 0; i < loads->passed_count; i++) uses[i].share /= most;
+    task->work = fmin(most, seconds);
+    task->latency = seconds - task->work;
+    task->use_count = loads->passed_count;
+    task->uses = uses;
+    uplink_loads_clear(loads);
+}
+
+/* Makes reduction `number` wait for the last reduction of each stage that makes its operands, and
+ * stand for it. */
+static void follow(const Simulation *simulation, Reductions *reductions, int number,
+                   const Makers *made) {
+    Array(int) waits = {0};
+    array_push(reductions->arena, &waits, 2 * number);
+    for (int g = 0; g < simulation->groups.count; g++)
+        for (int s = 0; s < simulation->groups.at[g].graph.stage_count; s++) {
+            int *last = &reductions->last[g][s];
+            bool makes = false, known = *last < 0;
+            for (int k = 0; k < made->count; k++)
+                makes |= op_on_lane(simulation, made->at[k], g, s);
+            for (int w = 0; w < waits.count; w++) known |= waits.at[w] == *last;
+            if (makes && !known) array_push(reductions->arena, &waits, *last);
+            if (makes) *last = 2 * number + 1;
+        }
+    reductions->tasks[2 * number + 1].wait_count = waits.count;
+    reductions->tasks[2 * number + 1].waits = waits.at;
+}
+
+/* Finds the spans of the asynchronous reductions; those at once share uplinks (schedule/engine.h).
+ */
+static void let_fly(Arena *arena, Simulation *simulation) {
+    AsyncCollectives collectives = module_async_collectives(arena, simulation->module);
+    if (!collectives.count) return;
+    set_behind(simulation);
+    Reductions reductions = reductions_create(arena, simulation, collectives.count);
+    for (int f = 0; f < collectives.count; f++) {
+        const PlannedConversion *conversion = collectives.at[f].op->convert.plan;
+        Makers made = makers(arena, simulation->module, &collectives.at[f]);
+        EngineTask *made_task = &reductions.tasks[2 * f];
+        for (int k = 0; k < made.count; k++)
+            made_task->latency = fmax(made_task->latency, made_at(simulation, made.at[k]));
+        use_uplinks(&reductions, &reductions.tasks[2 * f + 1],
+                    times_conversion(&simulation->times, conversion), conversion);
+        follow(simulation, &reductions, f, &made);
+    }
+    EngineSpan *spans =
+        engine_run(arena, &(EngineProblem){.task_count = 2 * collectives.count,
+                                           .resource_count = uplink_directions(
+                                               simulation->module->devices->target.cluster),
+                                           .tasks = reductions.tasks,
+                                           .resources = reductions.resources});
+    for (int f = 0; f < collectives.count; f++)
+        array_push(arena, &simulation->collectives,
+                   (SimulatedMessage){collectives.at[f].op,
+                                      {spans[2 * f + 1].begin, spans[2 * f + 1].end}});
 }
 
 /* ---- parts of a step ---- */

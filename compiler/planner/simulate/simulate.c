@@ -34,6 +34,24 @@ static void add_changes(const Symmetry *fold, const Change *change, Arena *arena
     }
 }
 
+/* Returns the seconds of a burst through a port of an actor, which passes the actor's uplinks. */
+static double port_bucket(const Symmetry *fold, int actor, int port) {
+    const Cluster *cluster = fold->module->devices->target.cluster;
+    int kind = port / 2;
+    if (port < 0 || kind == LINK_LOCAL || !uplink_directions(cluster)) return 0;
+    const Link *link =
+        kind == LINK_REMOTE ? &cluster->remote : &cluster->pairs[kind - LINK_PAIRS].link;
+    return device_burst(cluster, fold->actors[actor].devices[0]) / link->bandwidth;
+}
+
+/* Returns the seconds of a burst through an uplink that stands for others. */
+static double folded_bucket(const Symmetry *fold, int uplink) {
+    const Cluster *cluster = fold->module->devices->target.cluster;
+    for (int d = 0; d < uplink_directions(cluster); d++)
+        if (fold->uplink_of[d] == uplink) return uplink_bucket(cluster, d);
+    return 0;
+}
+
 static EngineProblem problem_of(Arena *arena, const Program *program, const Changes *changes) {
     const Symmetry *fold = program->fold;
     int per_actor = fold->ports + 1, own = fold->actor_count * per_actor,
@@ -52,8 +70,10 @@ static EngineProblem problem_of(Arena *arena, const Program *program, const Chan
                              NULL,
                              NULL};
     for (int r = 0; r < most; r++)
-        resources[r] = r >= own ? (EngineResource){1, -1, false}
-                                : (EngineResource){1, r / per_actor, r % per_actor == 0};
+        resources[r] = r >= own
+                           ? (EngineResource){1, -1, false, folded_bucket(fold, r - own)}
+                           : (EngineResource){1, r / per_actor, r % per_actor == 0,
+                                              port_bucket(fold, r / per_actor, r % per_actor - 1)};
     for (int a = 0; a < fold->actor_count; a++)
         overlap[a] = fold->actors[a].class ? fold->actors[a].class->overlap : 1;
     for (int c = 0; c < change_count; c++) {

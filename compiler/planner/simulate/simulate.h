@@ -7,7 +7,7 @@
  * The module must have come through all passes: it has the roles, schedules, plans and arenas that
  * hetucc would emit. A simulation has these parts: symmetry.h finds devices that do the same, so
  * that one of them (an actor) stands for all; transfers.h computes the loads of links; step.h turns
- * programs into tasks; engine.h runs them. cost/ computes the seconds of a task by itself. */
+ * programs into tasks; schedule/engine.h runs them. cost/ computes a task's seconds by itself. */
 #pragma once
 
 #include "planner/simulate/changes.h"

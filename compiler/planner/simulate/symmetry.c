@@ -262,7 +262,8 @@ static void refine(Colours *colours) {
 
 /* Returns the hash of the changes of a direction of an uplink. */
 static uint64_t uplink_hash(const Cluster *cluster, const Changes *changes, int direction) {
-    uint64_t hash = 0;
+    double bucket = uplink_bucket(cluster, direction);
+    uint64_t hash = bucket > 0 ? bits_of(bucket) : 0;
     for (int c = 0; c < changes->count; c++)
         if (change_of_uplink(cluster, &changes->at[c], direction / 2))
             hash = mixed(hash, (uint64_t)c + 1);

@@ -10,7 +10,7 @@
 
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
-#include "planner/simulate/engine.h"
+#include "schedule/engine.h"
 
 typedef struct Changes Changes;
 typedef struct DeviceClass DeviceClass;

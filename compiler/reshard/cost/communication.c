@@ -81,13 +81,18 @@ double step_bytes(const Plan *plan, const Step *step) {
     return bytes;
 }
 
-void load_uplinks(const Plan *plan, const Step *step, UplinkLoads *loads) {
+void load_uplinks(const Plan *plan, const Step *step, const int *devices, UplinkLoads *loads) {
     for (int i = 0; i < step->messages.count; i++)
-        uplink_loads_message(loads, step->messages.at[i].sender, step->messages.at[i].receiver,
+        uplink_loads_message(loads, devices[plan_slot(plan, step->messages.at[i].sender)],
+                             devices[plan_slot(plan, step->messages.at[i].receiver)],
                              (double)step->messages.at[i].bytes);
-    if (step->verb != HT_EXCHANGE && step->verb != HT_ALL_TO_ALL)
-        uplink_loads_collective(loads, step->verb, step->group.at, step->group.count,
-                                step_bytes(plan, step));
+    if (step->verb == HT_EXCHANGE || step->verb == HT_ALL_TO_ALL) return;
+    Arena *scratch = arena_create();
+    int *group = arena_array(scratch, int, step->group.count + 1);
+    for (int i = 0; i < step->group.count; i++)
+        group[i] = devices[plan_slot(plan, step->group.at[i])];
+    uplink_loads_collective(loads, step->verb, group, step->group.count, step_bytes(plan, step));
+    arena_destroy(scratch);
 }
 
 static double collective_seconds(const Plan *plan, const Step *step) {

@@ -9,8 +9,8 @@ void count_moves(PlanBuilder *planner);
 /* Returns a link with the largest latency and the least bandwidth of the ring over a group. */
 Link group_link(const Plan *plan, const Devices *group);
 
-/* Adds to `loads` the bytes that a step sends through uplinks. */
-void load_uplinks(const Plan *plan, const Step *step, UplinkLoads *loads);
+/* Adds to `loads` the bytes that a step sends through uplinks; `devices`: by slot of the plan. */
+void load_uplinks(const Plan *plan, const Step *step, const int *devices, UplinkLoads *loads);
 
 /* Prices the steps: sets `together` and `seconds` of each step, and returns the sum of seconds. */
 double price_steps(PlanBuilder *planner);

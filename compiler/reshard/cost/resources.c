@@ -454,7 +454,7 @@ static double uplinks_seconds(Resources *resources, int from, int to) {
     double seconds = 0;
     if (!uplink_directions(plan->cluster)) return 0;
     uplink_loads_clear(loads);
-    for (int s = from; s < to; s++) load_uplinks(plan, &plan->steps.at[s], loads);
+    for (int s = from; s < to; s++) load_uplinks(plan, &plan->steps.at[s], plan->devices, loads);
     Link link = steps_link(plan, from, to);
     for (int i = 0; i < loads->passed_count; i++) {
         double bytes = loads->bytes[loads->passed[i]],

@@ -2,7 +2,7 @@
  * tasks that are connected with what changed, directly or through other tasks' resources. */
 #pragma once
 
-#include "planner/simulate/engine.h"
+#include "schedule/engine.h"
 
 /* An entry of the linked list of tasks that use a resource at present. */
 typedef struct MaxMinUser {

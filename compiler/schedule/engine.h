@@ -12,7 +12,8 @@
  * are slower by its `overlap`.
  *
  * The engine has no tolerance and no constant of time: when all rates are halved and latencies
- * doubled, all times are doubled to the bit. */
+ * doubled, all times are doubled to the bit. The report runs gradient reductions with it, the
+ * simulator whole steps. */
 #pragma once
 
 #include "support/arena.h"
@@ -35,6 +36,7 @@ typedef struct EngineResource {
     double rate;   // limit of the sum of share times speed over the tasks; above 0
     int device;    // the device that owns it; -1: no device, and no overlap slows it down
     bool computes; // true: a processor; false: one direction of a port or uplink
+    double bucket; // seconds of its use, at rate 1, that take no time after it has been idle
 } EngineResource;
 
 typedef struct EngineChange {
@@ -57,6 +59,12 @@ typedef struct EngineProblem {
 typedef struct EngineSpan {
     double begin, end; // seconds
 } EngineSpan;
+
+/* Returns how many of `busy` seconds of use take no time when they begin at `now`: the tokens in a
+ * resource's bucket. They refill at rate 1; `*due` is when all earlier use has been paid for.
+ *
+ *     bucket 3: 2 s at 0 are free, of 2 s at 0 again 1 is, after 1 s idle 1 is */
+double engine_free(double bucket, double *due, double now, double busy);
 
 /* Runs all tasks and returns their spans, by task. A cycle of waiting tasks is a bug. */
 EngineSpan *engine_run(Arena *arena, const EngineProblem *problem);

@@ -1,5 +1,5 @@
 /* Shares links and processors among tasks (contention), max-min fair. */
-#include "planner/simulate/max_min.h"
+#include "schedule/max_min.h"
 
 #include "support/diag.h"
 

@@ -1,8 +1,8 @@
 /* Runs tasks event by event, and slows a device that computes and communicates at once (rate_now).
  * max_min.c computes shares of links. */
-#include "planner/simulate/engine.h"
+#include "schedule/engine.h"
 
-#include "planner/simulate/max_min.h"
+#include "schedule/max_min.h"
 #include "support/diag.h"
 
 #include <math.h>
@@ -28,6 +28,7 @@ typedef struct Engine {
     int *computing, *busy; // by device: the number of tasks that use its processor, and its links
     int change;            // index of the next entry of problem->changes
     MaxMin fair;
+    double *due; // by resource: when its use so far is paid for (engine_free)
     double now;
 } Engine;
 
@@ -118,11 +119,34 @@ static void change_uses(Engine *engine, int task, int step) {
 
 /* ---- beginning and ending tasks ---- */
 
+double engine_free(double bucket, double *due, double now, double busy) {
+    double owed = fmax(*due - now, 0);
+    *due = fmax(*due, now) + busy;
+    return fmin(fmax(bucket - owed, 0), busy);
+}
+
+/* Returns a task's work less what the buckets of its resources let pass at once. */
+static double work_left(Engine *engine, const EngineTask *own) {
+    double left = 0;
+    bool buckets = false;
+    for (int u = 0; u < own->use_count; u++)
+        buckets |= engine->problem->resources[own->uses[u].resource].bucket > 0;
+    if (!buckets) return own->work;
+    for (int u = 0; u < own->use_count; u++) {
+        int resource = own->uses[u].resource;
+        double busy = own->uses[u].share * own->work;
+        busy -= engine_free(engine->problem->resources[resource].bucket, &engine->due[resource],
+                            engine->now, busy);
+        left = fmax(left, busy / own->uses[u].share);
+    }
+    return left;
+}
+
 static void begin_work(Engine *engine, int task) {
     const EngineTask *own = &engine->problem->tasks[task];
     TaskRun *run = &engine->runs[task];
     run->state = TASK_WORKS;
-    run->left = own->work;
+    run->left = work_left(engine, own);
     run->since = engine->now;
     if (own->use_count && own->work > 0) {
         change_uses(engine, task, 1);
@@ -184,7 +208,8 @@ static Engine engine_create(Arena *arena, const EngineProblem *problem, EngineSp
                      .runs = arena_array(arena, TaskRun, problem->task_count),
                      .heap = arena_array(arena, int, problem->task_count),
                      .computing = arena_array(arena, int, problem->device_count),
-                     .busy = arena_array(arena, int, problem->device_count)};
+                     .busy = arena_array(arena, int, problem->device_count),
+                     .due = arena_array(arena, double, problem->resource_count)};
     for (int t = 0; t < problem->task_count; t++)
         engine.runs[t] = (TaskRun){.waits = problem->tasks[t].wait_count, .place = -1};
     engine.fair = max_min_create(arena, problem);
