@@ -1,7 +1,7 @@
 # Debian packages for building and testing; read by check.sh and demo.sh. `install_packages` installs
 # those that are missing.
 
-PACKAGES="gcc g++ libc6-dev make cmake ninja-build pkg-config python3 libclang-19-dev llvm-19-tools libopenmpi-dev openmpi-bin libopenblas-openmp-dev libcmocka-dev libjansson-dev libglpk-dev libmpfr-dev uthash-dev zlib1g-dev groff-base man-db lowdown locales"
+PACKAGES="gcc g++ libc6-dev make cmake ninja-build pkg-config python3 libclang-19-dev llvm-19-tools libopenmpi-dev openmpi-bin libopenblas-openmp-dev libdnnl-dev libcmocka-dev libjansson-dev libglpk-dev libmpfr-dev uthash-dev zlib1g-dev groff-base man-db lowdown locales"
 
 # Prints the packages that are not installed.
 missing_packages()

@@ -116,58 +116,113 @@ static bool takes_type(ht_dtype dtype) {
 
 /* ---- primitives ---- */
 
-static void describe(const Form *form, int matrix, dnnl_memory_desc_t *to) {
+/* Creates the memory descriptor of a matrix. Returns false if oneDNN rejects its strides. */
+static bool describe(const Form *form, int matrix, dnnl_memory_desc_t *to) {
     const Shape *shape = &form->of[matrix];
-    if (shape->type == dnnl_data_type_undef) memset(to, 0, sizeof *to);
-    else if (dnnl_memory_desc_init_by_strides(to, form->rank, shape->extent, shape->type,
-                                              shape->stride) != dnnl_success)
-        to->ndims = 0;
+#if DNNL_VERSION_MAJOR < 3
+    return dnnl_memory_desc_init_by_strides(to, form->rank, shape->extent, shape->type,
+                                            shape->stride) == dnnl_success;
+#else
+    return dnnl_memory_desc_create_with_strides(to, form->rank, shape->extent, shape->type,
+                                                shape->stride) == dnnl_success;
+#endif
+}
+
+/* Sets the factor of a form. */
+static void append_scale(const Form *form, dnnl_primitive_attr_t attributes,
+                         dnnl_post_ops_t operations) {
+#if DNNL_VERSION_MAJOR < 3
+    (void)operations;
+    need(dnnl_primitive_attr_set_output_scales(attributes, 1, 0, &form->scale),
+         "dnnl_primitive_attr_set_output_scales");
+#else
+    (void)attributes;
+    need(dnnl_post_ops_append_eltwise(operations, dnnl_eltwise_linear, form->scale, 0),
+         "dnnl_post_ops_append_eltwise");
+#endif
+}
+
+static void append_sum(dnnl_post_ops_t operations) {
+#if DNNL_VERSION_MAJOR < 3
+    need(dnnl_post_ops_append_sum(operations, 1), "dnnl_post_ops_append_sum");
+#else
+    need(dnnl_post_ops_append_sum(operations, 1, 0, dnnl_data_type_undef),
+         "dnnl_post_ops_append_sum");
+#endif
 }
 
 /* Creates the attributes of a form: its scale, and whether the result is added to y. */
 static dnnl_primitive_attr_t attributes_of(const Form *form) {
     dnnl_primitive_attr_t attributes;
-    dnnl_post_ops_t adds;
+    dnnl_post_ops_t operations;
     need(dnnl_primitive_attr_create(&attributes), "dnnl_primitive_attr_create");
-    if (form->scale != 1)
-        need(dnnl_primitive_attr_set_output_scales(attributes, 1, 0, &form->scale),
-             "dnnl_primitive_attr_set_output_scales");
-    if (!form->add) return attributes;
-    need(dnnl_post_ops_create(&adds), "dnnl_post_ops_create");
-    need(dnnl_post_ops_append_sum(adds, 1), "dnnl_post_ops_append_sum");
-    need(dnnl_primitive_attr_set_post_ops(attributes, adds), "dnnl_primitive_attr_set_post_ops");
-    need(dnnl_post_ops_destroy(adds), "dnnl_post_ops_destroy");
+    need(dnnl_post_ops_create(&operations), "dnnl_post_ops_create");
+    if (form->scale != 1) append_scale(form, attributes, operations);
+    if (form->add) append_sum(operations);
+    need(dnnl_primitive_attr_set_post_ops(attributes, operations),
+         "dnnl_primitive_attr_set_post_ops");
+    need(dnnl_post_ops_destroy(operations), "dnnl_post_ops_destroy");
     return attributes;
+}
+
+/* Creates the descriptor of a form's primitive. Returns false if oneDNN has no such primitive. */
+static bool describe_product(const Form *form, dnnl_memory_desc_t *desc,
+                             dnnl_primitive_desc_t *to) {
+    bool biased = form->of[BIAS].type != dnnl_data_type_undef;
+    dnnl_primitive_attr_t attributes = attributes_of(form);
+    dnnl_status_t status;
+#if DNNL_VERSION_MAJOR < 3
+    dnnl_matmul_desc_t product;
+    status = dnnl_matmul_desc_init(&product, &desc[SOURCE], &desc[WEIGHTS],
+                                   biased ? &desc[BIAS] : NULL, &desc[RESULT]);
+    if (status == dnnl_success)
+        status = dnnl_primitive_desc_create(to, &product, attributes, cache.processor, NULL);
+#else
+    status =
+        dnnl_matmul_primitive_desc_create(to, cache.processor, desc[SOURCE], desc[WEIGHTS],
+                                          biased ? desc[BIAS] : NULL, desc[RESULT], attributes);
+#endif
+    need(dnnl_primitive_attr_destroy(attributes), "dnnl_primitive_attr_destroy");
+    return status == dnnl_success;
+}
+
+/* Creates a primitive and its memory objects, unless oneDNN has only its slow reference code. */
+static void create_fast(Primitive *made, dnnl_primitive_desc_t described,
+                        dnnl_memory_desc_t *desc) {
+    const char *name = "";
+    need(dnnl_primitive_desc_query(described, dnnl_query_impl_info_str, 0, (void *)&name),
+         "dnnl_primitive_desc_query");
+    if (!strncmp(name, "ref", 3)) return;
+    need(dnnl_primitive_create(&made->primitive, described), "dnnl_primitive_create");
+    for (int i = 0; i < MATRICES; i++) {
+        if (made->form.of[i].type == dnnl_data_type_undef) continue;
+#if DNNL_VERSION_MAJOR < 3
+        need(dnnl_memory_create(&made->memory[i], &desc[i], cache.processor, DNNL_MEMORY_NONE),
+             "dnnl_memory_create");
+#else
+        need(dnnl_memory_create(&made->memory[i], desc[i], cache.processor, DNNL_MEMORY_NONE),
+             "dnnl_memory_create");
+#endif
+    }
 }
 
 /* Creates the primitive of a form; leaves it NULL where oneDNN has none or only a slow one. */
 static void create_primitive(Primitive *made) {
-    const Form *form = &made->form;
     dnnl_memory_desc_t desc[MATRICES];
-    dnnl_matmul_desc_t product;
-    dnnl_primitive_desc_t primitive;
-    const char *name = "";
-    for (int i = 0; i < MATRICES; i++) {
-        describe(form, i, &desc[i]);
-        if (i != BIAS && desc[i].ndims == 0) return;
+    dnnl_primitive_desc_t described;
+    int count = 0; // descriptors that were created
+    memset(desc, 0, sizeof desc);
+    while (count < MATRICES && (made->form.of[count].type == dnnl_data_type_undef ||
+                                describe(&made->form, count, &desc[count])))
+        count++;
+    if (count == MATRICES && describe_product(&made->form, desc, &described)) {
+        create_fast(made, described, desc);
+        need(dnnl_primitive_desc_destroy(described), "dnnl_primitive_desc_destroy");
     }
-    if (dnnl_matmul_desc_init(&product, &desc[SOURCE], &desc[WEIGHTS],
-                              form->of[BIAS].type == dnnl_data_type_undef ? NULL : &desc[BIAS],
-                              &desc[RESULT]) != dnnl_success)
-        return;
-    dnnl_primitive_attr_t attributes = attributes_of(form);
-    dnnl_status_t status =
-        dnnl_primitive_desc_create(&primitive, &product, attributes, cache.processor, NULL);
-    need(dnnl_primitive_attr_destroy(attributes), "dnnl_primitive_attr_destroy");
-    if (status != dnnl_success) return;
-    need(dnnl_primitive_desc_query(primitive, dnnl_query_impl_info_str, 0, &name),
-         "dnnl_primitive_desc_query");
-    bool slow = !strncmp(name, "ref", 3);
-    if (!slow) need(dnnl_primitive_create(&made->primitive, primitive), "dnnl_primitive_create");
-    need(dnnl_primitive_desc_destroy(primitive), "dnnl_primitive_desc_destroy");
-    for (int i = 0; !slow && i < MATRICES; i++)
-        need(dnnl_memory_create(&made->memory[i], &desc[i], cache.processor, DNNL_MEMORY_NONE),
-             "dnnl_memory_create");
+#if DNNL_VERSION_MAJOR >= 3
+    for (int i = 0; i < count; i++)
+        if (desc[i]) need(dnnl_memory_desc_destroy(desc[i]), "dnnl_memory_desc_destroy");
+#endif
 }
 
 static void empty_cache(void) {
@@ -175,8 +230,8 @@ static void empty_cache(void) {
         while (cache.bucket[i]) {
             Primitive *gone = cache.bucket[i];
             cache.bucket[i] = gone->next;
-            for (int k = 0; gone->primitive && k < MATRICES; k++)
-                dnnl_memory_destroy(gone->memory[k]);
+            for (int k = 0; k < MATRICES; k++)
+                if (gone->memory[k]) dnnl_memory_destroy(gone->memory[k]);
             if (gone->primitive) dnnl_primitive_destroy(gone->primitive);
             free(gone);
         }

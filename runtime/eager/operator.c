@@ -56,9 +56,16 @@ void operator_round_double(double *values, int64_t count) {
 
 void operator_product(float *y, const float *x, const float *w, const float *bias, int rank,
                       const ht_axis *axes) {
-    for (int i = 0; i < rank; i++)
-        if (axes[i].y && axes[i].extent == 0) return;
-    product_f32(y, x, w, bias, rank, axes, 1);
+    ht_product(&(ht_product_call){.y = y,
+                                  .y_dtype = HT_F32,
+                                  .x = x,
+                                  .w = w,
+                                  .dtype = HT_F32,
+                                  .bias = bias,
+                                  .bias_dtype = HT_F32,
+                                  .scale = 1,
+                                  .rank = rank,
+                                  .axes = axes});
 }
 
 /* ---- loops ---- */
