@@ -146,7 +146,8 @@ static void add_folders(Command *recipe, const char *variable, const char *optio
 void add_options(Driver *driver, Command *recipe) {
     const Options *options = driver->options;
     for (int i = 0; i < options->cc.items.count; i++)
-        if (options->cc.items.at[i].kind == ITEM_FLAG)
+        if (options->cc.items.at[i].kind == ITEM_FLAG &&
+            strncmp(options->cc.items.at[i].text, "-fdiagnostics-", 14) != 0)
             command_add_item(recipe, &options->cc.items.at[i]);
     add_folders(recipe, "CPATH", "-I");
     add_folders(recipe, "C_INCLUDE_PATH", "-isystem");

@@ -123,6 +123,12 @@ static Unit *read_linked(Driver *driver, const char *source, const Cluster *clus
                                            : NULL;
 }
 
+/* Returns whether these options make a program that HETU_BALANCE=1 can balance, though it does not
+ * call ht_balance: for CPUs, and from its sources. */
+static bool makes_balanced(const Options *options) {
+    return !options->backend->folder && options->emit == EMIT_EXE && !options->resume;
+}
+
 Unit *unit_read(Driver *driver, const char *source) {
     const Options *options = driver->options;
     const Cluster *cluster = options->cluster
@@ -130,6 +136,7 @@ Unit *unit_read(Driver *driver, const char *source) {
                                        driver->arena, driver->diag, options->cluster)
                                  : NULL;
     Unit *unit = read_linked(driver, source, cluster);
+    if (unit && !makes_balanced(options)) unit->prepares = unit->asks;
     if (unit) set_target(options, unit, cluster);
     bool good =
         unit && !diag_errors(driver->diag) && (!options->resume || unit_resume(driver, unit));

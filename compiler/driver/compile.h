@@ -21,7 +21,7 @@ typedef struct Driver {
     const Options *options;
     Toolchain tools;
     Array(struct Module *) modules; // modules of the units that were read
-    bool prepares;                  // one of these units calls ht_prepare
+    bool prepares;                  // a unit may get strategies at run time
     // All parts of the program, and its parts in objects (object_sections.h); NULL: not read yet.
     const struct PortionList *parts, *objects;
     // The part of an object that is being compiled; NULL: a source of the command line.

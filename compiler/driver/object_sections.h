@@ -23,7 +23,7 @@ struct Portion {
     const char *object, *member; // the object, or the archive and its member; NULL: none
     bool waits;                  // the part's models are not compiled yet
     bool alone;                  // the object has no other part
-    bool prepares;               // the part calls ht_prepare or ht_balance
+    bool prepares;               // strategies may arrive at run time (struct Unit)
     Array(const char *) words;   // options that hetucc -c was given
     const char *preprocessed;    // the preprocessed source of a waiting part
 };

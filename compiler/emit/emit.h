@@ -29,7 +29,7 @@ typedef struct EmitOptions {
     const Backend *backend;
     const char *maker;         // for the fingerprint: "hetucc 0.1.0 -O1"
     const char *source;        // for the fingerprint: text of the user's source
-    int recipe_count;          // number of words; 0: the unit does not call ht_prepare
+    int recipe_count;          // number of words; 0: no strategies arrive
     const char *const *recipe; // words for ht_register_source (<hetu/image.h>)
 } EmitOptions;
 

@@ -481,15 +481,27 @@ static void check_parameters(const Unit *unit) {
         }
 }
 
+/* Returns whether a model is trained on several devices, so that HETU_BALANCE=1 can balance it. */
+static bool trains_on_several(const Unit *unit) {
+    for (int m = 0; m < unit->modules.count; m++) {
+        const Module *module = unit->modules.at[m];
+        if (module->kind == MODULE_TRAIN && module->strategy &&
+            strategy_device_count(module->strategy) > 1)
+            return true;
+    }
+    return false;
+}
+
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options) {
     Programs programs = {0};
     changes_find(cunit);
     ModelCalls calls = models_find(cunit);
-    unit->prepares = calls.prepares;
+    unit->asks = calls.prepares;
     for (int i = 0; i < calls.list.count; i++) add_program(cunit, &calls.list.at[i], &programs);
     for (int s = 0; s < unit->strategies.count; s++)
         make_modules(cunit, unit, options, unit->strategies.at[s], &programs);
     if (!unit->strategies.count) make_modules(cunit, unit, options, NULL, &programs);
+    unit->prepares = unit->asks || trains_on_several(unit);
     state_check(cunit);
     if (!diag_errors(cunit->diag) || !any_failed(unit))
         padding_check(cunit, unit->modules.at, unit->modules.count);

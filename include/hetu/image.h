@@ -115,7 +115,7 @@ typedef struct ht_image {
     const ht_schedule *const *schedule; // the schedules that schedule_of indexes
     int plan_count;
     const ht_reshard *const *plan; // conversions of the program
-    uint64_t digest;               // digest of the evaluated model under the strategy; 0: the program does not call ht_prepare
+    uint64_t digest;               // digest of the evaluated model under the strategy; 0: no strategies arrive
     uint64_t strategy_digest;      // digest of the strategy's text; 0 for one device
     bool clustered;                // whether hetucc knew the cluster (--cluster), so that sums run inside each host first
 } ht_image;
@@ -166,6 +166,10 @@ typedef struct ht_arrival {
  * fingerprint. `words` has the folder, the variable CC and the command; or one line that says why
  * compiling is impossible. NULL ends the list. */
 void ht_register_source(const char *fingerprint, const char *const *words);
+
+/* Does the same for a source that calls neither ht_prepare nor ht_balance: new strategies arrive
+ * only under HETU_BALANCE=1. */
+void ht_register_balanced_source(const char *fingerprint, const char *const *words);
 
 /* Registers the source and header files of the last ht_register_source, ended by NULL. The output
  * of hetucc changes only when one of these files changes. */

@@ -37,8 +37,8 @@ typedef struct ht_balance_options {
  * step begins with the switch. Shape variables, inputs, parameters and the step number stay the
  * same; outputs of ht_infer programs must be fetched before the next step. Rank 0 prints each
  * finding and switch to standard error, unless the environment has HETU_BALANCE=quiet.
- * HETU_BALANCE=0 turns balancing off. The call must stand in the model's source file. On one
- * device, the call does nothing.
+ * HETU_BALANCE=0 turns balancing off; HETU_BALANCE=1 balances programs without the call. The call
+ * must stand in the model's source file. On one device, the call does nothing.
  *
  *     ht_balance(program, .horizon = 1000);
  */

@@ -37,13 +37,13 @@ STRATEGIES = {
 }
 
 
-def build(bench, name):
+def build(bench, name, more=()):
     def make():
-        strategy, out = bench.path(f"{name}.strategy"), bench.path(f"strained.{name}")
+        strategy, out = bench.path(f"{name}.strategy"), bench.path(f"strained.{name}{''.join(more)}")
         strategy.write_text(f"strategy {name}\n{STRATEGIES[name]}\nend strategy\n")
-        harness.run([bench.hetucc, f"--strategy={strategy}", "-O1", *harness.WARNINGS, SOURCE, "-o", out, "-lm"], timeout=300)
+        harness.run([bench.hetucc, f"--strategy={strategy}", "-O1", *more, *harness.WARNINGS, SOURCE, "-o", out, "-lm"], timeout=300)
         return out
-    return bench.once(("strained", name), make)
+    return bench.once(("strained", name, *more), make)
 
 
 def trained(program, steps, nap, strain="", ranks=RANKS, more=(), **env):
@@ -117,6 +117,18 @@ def flicker(bench, name, steps, period, factor, milliseconds):
     return f"switches at {switches}, loss {worst:.1g}"
 
 
+def uncalled(bench):
+    """A program that does not call ht_balance is balanced under HETU_BALANCE=1, and only then."""
+    program, strain = build(bench, "data", ["-DUNCALLED"]), "2:4:6-30"
+    took, losses, said = trained(program, 24, nap_for(200), strain, HETU_BALANCE="1")
+    worst = compare(losses, undisturbed(bench, "data", 24))
+    if not took[22] < 0.6 * took[7] or not check_turn(said, events(said), 6, "slow"):
+        raise Failure(f"a step takes {took[22]:.3f} s of {took[7]:.3f}\n{said[-2000:]}")
+    if "balance" in trained(program, 12, nap_for(100), strain)[2]:
+        raise Failure("it is balanced without HETU_BALANCE=1")
+    return f"loss {worst:.1g}"
+
+
 def quiet(bench):
     """Nothing is said, rows that were fed once stay, and plain C trains the same."""
     program, plain = build(bench, "data"), bench.path("plain")
@@ -152,6 +164,7 @@ def mistake(bench, kind, text, ranks):
 def tests(bench, _):
     case = functools.partial
     yield "slow.data.short", case(slow, bench, "data", 30, 6, 22, 200)
+    yield "uncalled", case(uncalled, bench)
     yield "quiet", case(quiet, bench), True
     for ranks in 2, 0:
         for kind, text in {**MISTAKES, "fine": None}.items():

@@ -91,7 +91,9 @@ int main(int argc, char **argv)
     ht_session *session = ht_open(&argc, &argv);
     ht_program *program = ht_train(session, loss, ht_adamw(.lr = 1e-2f));
     int steps = argc > 1 ? atoi(argv[1]) : 10, fed = argc > 2 ? 1 : steps;
+#ifndef UNCALLED
     ht_balance(program);
+#endif
     for (int step = 0; step < steps; step++) {
         float value, again;
         for (int i = 0; i < ROWS * WIDTH; i++)

@@ -113,10 +113,11 @@ static void emit_migration_registration(const Emitter *emitter, Text *declaratio
 static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text *declarations,
                         Text *calls) {
     if (!options->recipe_count) return;
+    const char *call = emitter->unit->asks ? "ht_register_source" : "ht_register_balanced_source";
     text_print(declarations,
-               "void ht_register_source(const char *fingerprint, const char *const *words);\n"
+               "void %s(const char *fingerprint, const char *const *words);\n"
                "static const char *const %s_words[] = {\n",
-               emitter->prefix);
+               call, emitter->prefix);
     for (int i = 0; i < options->recipe_count; i++)
         text_print(declarations, "    \"%s\",\n", c_string(emitter->arena, options->recipe[i]));
     text_print(declarations,
@@ -127,7 +128,7 @@ static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text
         text_print(declarations, "    \"%s\",\n",
                    c_string(emitter->arena, emitter->unit->files.at[i].path));
     text_string(declarations, "    0};\n");
-    text_print(calls, "    ht_register_source(%s, %s_words);\n    ht_register_files(%s_files);\n",
+    text_print(calls, "    %s(%s, %s_words);\n    ht_register_files(%s_files);\n", call,
                fingerprint_name(emitter), emitter->prefix, emitter->prefix);
 }
 
@@ -175,8 +176,8 @@ static const char *kept_section(Arena *arena, const EmitOptions *options) {
 }
 
 /* Returns the assembler text of the section in which heturun finds the strategies of a program
- * before it starts ranks (tools/heturun/compiled_strategies.c): "unit", or "prepares" where further
- * strategies may arrive, then "DIGEST NAME" for each strategy. */
+ * before it starts ranks (tools/heturun/compiled_strategies.c): "unit", or "prepares" where the unit
+ * asks for further strategies, then "DIGEST NAME" for each strategy. */
 static const char *strategies_section(const Emitter *emitter) {
     Arena *arena = emitter->arena;
     Text out = {.arena = arena};
@@ -184,7 +185,7 @@ static const char *strategies_section(const Emitter *emitter) {
                "#if defined(__GNUC__) && defined(__ELF__)\n"
                "__asm__(\".pushsection .hetu.strategies,\\\"\\\",@progbits\\n\"\n"
                "        \".string \\\"%s\\\"\\n\"\n",
-               emitter->unit->prepares ? "prepares" : "unit");
+               emitter->unit->asks ? "prepares" : "unit");
     for (int i = 0; i < emitter->unit->strategies.count; i++) {
         const Strategy *strategy = emitter->unit->strategies.at[i];
         const char *word = arena_format(arena, ".string \"%016llx %s\"",

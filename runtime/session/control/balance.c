@@ -104,11 +104,13 @@ static void say_moved(const Balance *balance) {
 
 /* ---- opening and closing ---- */
 
-/* Returns whether the environment disables load balancing (HETU_BALANCE=0). */
-static bool is_off(void) {
-    const char *word = getenv("HETU_BALANCE");
-    return word && !strcmp(word, "0");
+/* Returns whether the environment has HETU_BALANCE=`word`. */
+static bool environment_says(const char *word) {
+    const char *own = getenv("HETU_BALANCE");
+    return own && !strcmp(own, word);
 }
+
+bool balance_all(void) { return environment_says("1"); }
 
 static void check_options(const ht_program *program, ht_balance_options options) {
     if (!program) ht_fail("ht_balance was called with NULL for the program");
@@ -125,20 +127,19 @@ static void check_options(const ht_program *program, ht_balance_options options)
 
 /* Sets the options, with defaults for those that are 0. HETU_BALANCE=quiet sets `quiet`. */
 static void take_options(Balance *balance, ht_balance_options options) {
-    const char *word = getenv("HETU_BALANCE");
     balance->options = options;
     balance->options.change = options.change > 0 ? options.change : 0.3;
     balance->options.steps = options.steps > 0 ? options.steps : 3;
     balance->options.horizon = options.horizon > 0 ? options.horizon : 100;
-    balance->quiet = options.quiet || (word && !strcmp(word, "quiet"));
+    balance->quiet = options.quiet || environment_says("quiet");
 }
 
 /* Returns why a program of several ranks cannot be balanced; NULL: balancing is possible. */
 static const char *reason_against(const ht_program *program) {
     if (channel_of_device()->memory) return "how long a stage computes is measured on CPUs alone";
     if (!recompile_command_of(session_image_program(program)->number))
-        return "ht_balance must be called in the source file of the model, which hetucc compiles "
-               "for CPUs";
+        return "the source file of the model must train it on several devices or call ht_balance, "
+               "and hetucc must compile it for CPUs";
     if (recompile_command_of(session_image_program(program)->number)->refuses)
         return recompile_command_of(session_image_program(program)->number)->refuses;
     return image_at(session_image_program(program)->number)->image->strategy
@@ -181,7 +182,7 @@ static Balance *open_balance(ht_program *program, ht_balance_options options) {
 void ht_balance_with(ht_program *program, ht_balance_options options) {
     check_options(program, options);
     session_check_open(program->session);
-    if (program->eager || world_size() == 1 || is_off()) return;
+    if (program->eager || world_size() == 1 || environment_says("0")) return;
     if (program->session->balance) {
         take_options(program->session->balance, options);
         return;
@@ -189,6 +190,14 @@ void ht_balance_with(ht_program *program, ht_balance_options options) {
     const char *reason = reason_against(program);
     if (reason) fprintf(stderr, "hetu: ht_balance leaves the program as it is: %s\n", reason);
     else program->session->balance = open_balance(program, options);
+}
+
+/* Begins to balance a program under HETU_BALANCE=1, unless one is balanced or was refused. */
+static void open_for_all(ht_program *program) {
+    static bool tried;
+    if (tried || !program->trains || program->session->balance || !balance_all()) return;
+    tried = true;
+    ht_balance_with(program, (ht_balance_options){0});
 }
 
 /* Ends hetu-balance if it runs, and deletes the output file. */
@@ -481,6 +490,7 @@ static Balance *balance_of(const ht_program *program) {
 }
 
 void balance_turn(ht_program *program) {
+    open_for_all(program);
     Balance *balance = balance_of(program);
     if (!balance) return;
     balance->at = program->step;

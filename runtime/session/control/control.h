@@ -9,7 +9,8 @@
  *
  * All functions run on rank 0.
  *
- * 1. balance_turn, before a step, switches to a new strategy once it is compiled.
+ * 1. balance_turn, before a step, switches to a new strategy once it is compiled. Under
+ *    HETU_BALANCE=1 it begins to balance the first program that trains.
  * 2. balance_wants says whether the step's command requests a PaceReport from each rank.
  * 3. balance_note, after the step, computes the ranks' rates (session/control/rates.h).
  * 4. If rates have changed, hetu-balance plans a strategy in another process
@@ -17,6 +18,10 @@
  *
  * No step waits for these processes. Example: rank 5 slows to rate 4; some steps later the program
  * trains under "balanced1", which gives rank 5 less work. */
+
+/* Returns whether the environment asks to balance programs that do not call ht_balance, too
+ * (HETU_BALANCE=1). */
+bool balance_all(void);
 
 void balance_turn(ht_program *program);
 bool balance_wants(const ht_program *program);

@@ -1,6 +1,8 @@
 /* Runs hetucc again for ht_prepare and ht_balance, and hashes its input files. */
 #include "session/control/recompile_command.h"
 
+#include "session/control/control.h"
+
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/memory.h"
@@ -25,17 +27,32 @@ static struct {
     int count;
 } recipes;
 
-void ht_register_source(const char *fingerprint, const char *const *words) {
+static void register_source(const char *fingerprint, const char *const *words, bool asks) {
     RecompileCommand *grown = realloc(recipes.at, sizeof *grown * (size_t)(recipes.count + 1));
     if (!grown) ht_fail("no memory to register a source");
     recipes.at = grown;
     recipes.at[recipes.count++] = (RecompileCommand){
-        .fingerprint = fingerprint, .words = words, .refuses = words[1] ? NULL : words[0]};
+        .fingerprint = fingerprint,
+        .words = words,
+        .refuses = words[1] ? NULL : words[0],
+        .asks = asks};
+}
+
+void ht_register_source(const char *fingerprint, const char *const *words) {
+    register_source(fingerprint, words, true);
+}
+
+void ht_register_balanced_source(const char *fingerprint, const char *const *words) {
+    register_source(fingerprint, words, false);
 }
 
 void ht_register_files(const char *const *files) { recipes.at[recipes.count - 1].files = files; }
 
-bool recompile_possible(void) { return recipes.count > 0; }
+bool recompile_possible(void) {
+    for (int s = 0; s < recipes.count; s++)
+        if (recipes.at[s].asks || balance_all()) return true;
+    return false;
+}
 
 RecompileCommand *recompile_command_of(int image) {
     for (int i = 0; i < image_count(); i++)

@@ -22,11 +22,13 @@ typedef struct RecompileCommand {
     const char *const *words; // folder of the compilation, value of CC, and the command line
     const char *const *files; // source files and headers; NULL: not known
     const char *refuses;      // why no further strategies can be compiled; NULL: they can
+    bool asks;                // the source calls ht_prepare or ht_balance
     char **more;              // options --strategy=WORD of strategies that have arrived
     int more_count;
 } RecompileCommand;
 
-/* Returns whether some source of the program has a recompile command. */
+/* Returns whether strategies may be compiled for some source of the program: it asks for them, or
+ * HETU_BALANCE=1 does. */
 bool recompile_possible(void);
 
 /* Returns the recompile command of an image's source; NULL: the source has none. */
