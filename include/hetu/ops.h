@@ -860,10 +860,10 @@ ht_tensor ht_contract_at(ht_tensor x, ht_tensor w, int batch, int inner);
 
 /* ---- convolutions ---- */
 
-/* Slides z over images x, without flipping z: y[h, w] is the sum of x[h * sh + p * dh - ph, w * sw +
- * q * dw - pw] * z[p, q], where x is 0 outside its extents. g: groups; i, o: input and output
- * channels of a group; j, k: height and width of x; p, q: of z; h, w: of y. An operator's `rows` and
- * `columns` are the height and width of its result. */
+/* Slides z over images x, without flipping z: y[h, w] is the sum over p and q of z[p, q] *
+ * x[h * sh + p * dh - ph, w * sw + q * dw - pw], where x is 0 outside its extents. g: groups;
+ * i, o: input and output channels of a group; j, k: height and width of x; p, q: of z; h, w: of y.
+ * `rows` and `columns` are the height and width of an operator's result. */
 #pragma hspmd op y[b, g, o, h, w] = convolution(x[b, g, i, j, k], z[g, o, i, p, q]) \
     size(h: rows) size(w: columns) replicate(j, k, p, q, h, w) reduction(+: i) linear(x) types(f32, bf16, f64) \
     operations(2 * size(b) * size(g) * size(o) * size(h) * size(w) * size(i) * size(p) * size(q)) \

@@ -1,6 +1,6 @@
 /* Convolutions and their gradients: by oneDNN where it is there, else by matrix products (sgemm).
  *
- * A product takes the windows of one image as columns: a matrix (inputs * p * q, h * w) whose column
+ * A product takes the windows of one image as columns: a matrix (inputs * p * q, h * w). Its column
  * (h, w) has the elements that the weights meet there. With weights (outputs, inputs * p * q):
  *
  *     result = weights columns,   columns' gradient = weightsᵀ result,   weights' = result columnsᵀ

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include <hetu/kernel.h>
+#include <hetu/product.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +18,11 @@ typedef enum Engine { ENGINE_BY_TYPE, ENGINE_OPENBLAS, ENGINE_ONEDNN } Engine;
 /* Returns the engine that HETU_PRODUCTS names; ends the program for another name, and for `onednn`
  * in a build without oneDNN. */
 Engine onednn_choice(void);
+
+/* Computes scale * sum(x * w) + bias by oneDNN: into `sums`, f32 with the strides of y, or into y
+ * itself if `sums` is NULL. Returns false if another engine must compute the call, and always in a
+ * build without oneDNN; y and `sums` may then have been overwritten. No axis of y is empty. */
+bool onednn_product(const ht_product_call *call, float *sums);
 
 #ifdef HETU_ONEDNN
 
@@ -52,13 +57,13 @@ OnednnDesc onednn_describe(int rank, const int64_t *extent, const int64_t *strid
                            dnnl_data_type_t type);
 void onednn_forget(OnednnDesc desc);
 
-/* Returns how the chosen primitive wants its tensor `what` to lie; the primitive owns the result. */
+/* Returns how the chosen code wants its tensor `what` to lie; `chosen` owns the result. */
 OnednnDesc onednn_wanted(const_dnnl_primitive_desc_t chosen, dnnl_query_t what);
 
 /* Executes a primitive and waits for it. */
 void onednn_run(dnnl_primitive_t primitive, int count, const dnnl_exec_arg_t *arguments);
 
-/* Creates a primitive. Returns NULL, without an error, where oneDNN has only slow reference code. */
+/* Creates a primitive. Returns NULL, without an error, where oneDNN has only reference code. */
 dnnl_primitive_t onednn_create(dnnl_primitive_desc_t chosen);
 
 #endif

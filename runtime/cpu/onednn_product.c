@@ -1,32 +1,14 @@
-#include "cpu/onednn_product.h"
+/* Matrix products by oneDNN: bf16 operands without conversion to f32, sums in f32. */
 
 #include "device/contraction.h"
 #include "cpu/cpu.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-typedef enum Engine { BY_TYPE, OPENBLAS, ONEDNN } Engine;
-
-/* Returns the engine that HETU_PRODUCTS names. */
-static Engine chosen_engine(void) {
-    const char *choice = getenv("HETU_PRODUCTS");
-    if (!choice || !*choice) return BY_TYPE;
-    if (!strcmp(choice, "openblas")) return OPENBLAS;
-    if (strcmp(choice, "onednn") != 0)
-        ht_fail("HETU_PRODUCTS=%s: it is onednn or openblas", choice);
-    return ONEDNN;
-}
+#include "cpu/onednn.h"
 
 #ifndef HETU_ONEDNN
 
 bool onednn_product(const ht_product_call *call, float *sums) {
     (void)call, (void)sums;
-    static bool checked;
-    if (!checked && chosen_engine() == ONEDNN)
-        ht_fail("HETU_PRODUCTS=onednn, but libhetu was built without oneDNN; build it where "
-                "oneDNN is installed (Debian: apt-get install libdnnl-dev)");
-    checked = true;
+    onednn_choice();
     return false;
 }
 
@@ -35,10 +17,10 @@ bool onednn_product(const ht_product_call *call, float *sums) {
 #include "cpu/rows.h"
 #include "base/hash.h"
 
-#include <oneapi/dnnl/dnnl.h>
-
 #include <omp.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Smallest number of multiplications of a product that is worth a call of its own, where oneDNN
  * does not accept the axes around the products as dimensions. */
@@ -79,75 +61,39 @@ enum { BUCKETS = 512 };
 
 static struct {
     pthread_mutex_t lock; // held while a primitive is looked up and executed
-    bool opened;
-    Engine engine;
-    dnnl_engine_t processor;
-    dnnl_stream_t stream;
     int kept;
     Primitive *bucket[BUCKETS];
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void need(dnnl_status_t status, const char *what) {
-    if (status != dnnl_success) ht_fail("oneDNN: %s failed with status %d", what, (int)status);
-}
-
-/* Returns whether the processor multiplies bf16, and oneDNN may use that (ONEDNN_MAX_CPU_ISA). */
-static bool multiplies_bf16(void) {
-    int isa = dnnl_get_effective_cpu_isa();
-    return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
-}
-
 /* Returns whether oneDNN is to compute products of operands of a type. */
 static bool takes_type(ht_dtype dtype) {
-    pthread_mutex_lock(&cache.lock);
-    if (!cache.opened) {
-        cache.engine = chosen_engine();
-        if (cache.engine != OPENBLAS) {
-            need(dnnl_engine_create(&cache.processor, dnnl_cpu, 0), "dnnl_engine_create");
-            need(dnnl_stream_create(&cache.stream, cache.processor, dnnl_stream_default_flags),
-                 "dnnl_stream_create");
-        }
-        cache.opened = true;
-    }
-    pthread_mutex_unlock(&cache.lock);
-    return dtype == HT_BF16 ? cache.engine != OPENBLAS && multiplies_bf16()
-                            : cache.engine == ONEDNN;
+    Engine engine = onednn_choice();
+    if (dtype != HT_BF16) return engine == ENGINE_ONEDNN;
+    return engine != ENGINE_OPENBLAS && onednn_has_bf16();
 }
 
 /* ---- primitives ---- */
-
-/* Creates the memory descriptor of a matrix. Returns false if oneDNN rejects its strides. */
-static bool describe(const Form *form, int matrix, dnnl_memory_desc_t *to) {
-    const Shape *shape = &form->of[matrix];
-#if DNNL_VERSION_MAJOR < 3
-    return dnnl_memory_desc_init_by_strides(to, form->rank, shape->extent, shape->type,
-                                            shape->stride) == dnnl_success;
-#else
-    return dnnl_memory_desc_create_with_strides(to, form->rank, shape->extent, shape->type,
-                                                shape->stride) == dnnl_success;
-#endif
-}
 
 /* Sets the factor of a form. */
 static void append_scale(const Form *form, dnnl_primitive_attr_t attributes,
                          dnnl_post_ops_t operations) {
 #if DNNL_VERSION_MAJOR < 3
     (void)operations;
-    need(dnnl_primitive_attr_set_output_scales(attributes, 1, 0, &form->scale),
-         "dnnl_primitive_attr_set_output_scales");
+    onednn_need(dnnl_primitive_attr_set_output_scales(attributes, 1, 0, &form->scale),
+                "dnnl_primitive_attr_set_output_scales");
 #else
     (void)attributes;
-    need(dnnl_post_ops_append_eltwise(operations, dnnl_eltwise_linear, form->scale, 0),
-         "dnnl_post_ops_append_eltwise");
+    onednn_need(dnnl_post_ops_append_eltwise(operations, dnnl_eltwise_linear, form->scale, 0),
+                "dnnl_post_ops_append_eltwise");
 #endif
 }
 
 static void append_sum(dnnl_post_ops_t operations) {
 #if DNNL_VERSION_MAJOR < 3
-    need(dnnl_post_ops_append_sum(operations, 1), "dnnl_post_ops_append_sum");
+    onednn_need(dnnl_post_ops_append_sum(operations, 1), "dnnl_post_ops_append_sum");
 #else
-    need(dnnl_post_ops_append_sum(operations, 1, 0, dnnl_data_type_undef),
-         "dnnl_post_ops_append_sum");
+    onednn_need(dnnl_post_ops_append_sum(operations, 1, 0, dnnl_data_type_undef),
+                "dnnl_post_ops_append_sum");
 #endif
 }
 
@@ -155,74 +101,57 @@ static void append_sum(dnnl_post_ops_t operations) {
 static dnnl_primitive_attr_t attributes_of(const Form *form) {
     dnnl_primitive_attr_t attributes;
     dnnl_post_ops_t operations;
-    need(dnnl_primitive_attr_create(&attributes), "dnnl_primitive_attr_create");
-    need(dnnl_post_ops_create(&operations), "dnnl_post_ops_create");
+    onednn_need(dnnl_primitive_attr_create(&attributes), "dnnl_primitive_attr_create");
+    onednn_need(dnnl_post_ops_create(&operations), "dnnl_post_ops_create");
     if (form->scale != 1) append_scale(form, attributes, operations);
     if (form->add) append_sum(operations);
-    need(dnnl_primitive_attr_set_post_ops(attributes, operations),
-         "dnnl_primitive_attr_set_post_ops");
-    need(dnnl_post_ops_destroy(operations), "dnnl_post_ops_destroy");
+    onednn_need(dnnl_primitive_attr_set_post_ops(attributes, operations),
+                "dnnl_primitive_attr_set_post_ops");
+    onednn_need(dnnl_post_ops_destroy(operations), "dnnl_post_ops_destroy");
     return attributes;
 }
 
-/* Creates the descriptor of a form's primitive. Returns false if oneDNN has no such primitive. */
-static bool describe_product(const Form *form, dnnl_memory_desc_t *desc,
-                             dnnl_primitive_desc_t *to) {
-    bool biased = form->of[BIAS].type != dnnl_data_type_undef;
+/* Chooses the code of a form. Returns false if oneDNN has none. */
+static bool choose(const Form *form, const OnednnDesc *desc, dnnl_primitive_desc_t *chosen) {
     dnnl_primitive_attr_t attributes = attributes_of(form);
+    dnnl_engine_t engine = onednn_open()->engine;
     dnnl_status_t status;
 #if DNNL_VERSION_MAJOR < 3
     dnnl_matmul_desc_t product;
-    status = dnnl_matmul_desc_init(&product, &desc[SOURCE], &desc[WEIGHTS],
-                                   biased ? &desc[BIAS] : NULL, &desc[RESULT]);
+    status = dnnl_matmul_desc_init(&product, desc[SOURCE], desc[WEIGHTS], desc[BIAS], desc[RESULT]);
     if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(to, &product, attributes, cache.processor, NULL);
+        status = dnnl_primitive_desc_create(chosen, &product, attributes, engine, NULL);
 #else
-    status =
-        dnnl_matmul_primitive_desc_create(to, cache.processor, desc[SOURCE], desc[WEIGHTS],
-                                          biased ? desc[BIAS] : NULL, desc[RESULT], attributes);
+    status = dnnl_matmul_primitive_desc_create(chosen, engine, desc[SOURCE], desc[WEIGHTS],
+                                               desc[BIAS], desc[RESULT], attributes);
 #endif
-    need(dnnl_primitive_attr_destroy(attributes), "dnnl_primitive_attr_destroy");
+    onednn_need(dnnl_primitive_attr_destroy(attributes), "dnnl_primitive_attr_destroy");
     return status == dnnl_success;
-}
-
-/* Creates a primitive and its memory objects, unless oneDNN has only its slow reference code. */
-static void create_fast(Primitive *made, dnnl_primitive_desc_t described,
-                        dnnl_memory_desc_t *desc) {
-    const char *name = "";
-    need(dnnl_primitive_desc_query(described, dnnl_query_impl_info_str, 0, (void *)&name),
-         "dnnl_primitive_desc_query");
-    if (!strncmp(name, "ref", 3)) return;
-    need(dnnl_primitive_create(&made->primitive, described), "dnnl_primitive_create");
-    for (int i = 0; i < MATRICES; i++) {
-        if (made->form.of[i].type == dnnl_data_type_undef) continue;
-#if DNNL_VERSION_MAJOR < 3
-        need(dnnl_memory_create(&made->memory[i], &desc[i], cache.processor, DNNL_MEMORY_NONE),
-             "dnnl_memory_create");
-#else
-        need(dnnl_memory_create(&made->memory[i], desc[i], cache.processor, DNNL_MEMORY_NONE),
-             "dnnl_memory_create");
-#endif
-    }
 }
 
 /* Creates the primitive of a form; leaves it NULL where oneDNN has none or only a slow one. */
 static void create_primitive(Primitive *made) {
-    dnnl_memory_desc_t desc[MATRICES];
-    dnnl_primitive_desc_t described;
-    int count = 0; // descriptors that were created
-    memset(desc, 0, sizeof desc);
-    while (count < MATRICES && (made->form.of[count].type == dnnl_data_type_undef ||
-                                describe(&made->form, count, &desc[count])))
-        count++;
-    if (count == MATRICES && describe_product(&made->form, desc, &described)) {
-        create_fast(made, described, desc);
-        need(dnnl_primitive_desc_destroy(described), "dnnl_primitive_desc_destroy");
+    const Form *form = &made->form;
+    OnednnDesc desc[MATRICES] = {NULL}; // NULL: no bias
+    dnnl_primitive_desc_t chosen;
+    bool described = true;
+    for (int i = 0; i < MATRICES; i++) {
+        const Shape *shape = &form->of[i];
+        if (shape->type == dnnl_data_type_undef) continue;
+        desc[i] = onednn_describe(form->rank, shape->extent, shape->stride, shape->type);
+        described &= desc[i] != NULL;
     }
-#if DNNL_VERSION_MAJOR >= 3
-    for (int i = 0; i < count; i++)
-        if (desc[i]) need(dnnl_memory_desc_destroy(desc[i]), "dnnl_memory_desc_destroy");
-#endif
+    if (described && choose(form, desc, &chosen)) {
+        made->primitive = onednn_create(chosen);
+        onednn_need(dnnl_primitive_desc_destroy(chosen), "dnnl_primitive_desc_destroy");
+    }
+    for (int i = 0; i < MATRICES; i++) {
+        if (made->primitive && desc[i])
+            onednn_need(dnnl_memory_create(&made->memory[i], desc[i], onednn_open()->engine,
+                                           DNNL_MEMORY_NONE),
+                        "dnnl_memory_create");
+        onednn_forget(desc[i]);
+    }
 }
 
 static void empty_cache(void) {
@@ -265,13 +194,11 @@ static bool execute(const Form *form, const void *const *data) {
         int count = 0;
         for (int i = 0; i < MATRICES; i++) {
             if (form->of[i].type == dnnl_data_type_undef) continue;
-            need(dnnl_memory_set_data_handle(found->memory[i], (void *)data[i]),
-                 "dnnl_memory_set_data_handle");
+            onednn_need(dnnl_memory_set_data_handle(found->memory[i], (void *)data[i]),
+                        "dnnl_memory_set_data_handle");
             arguments[count++] = (dnnl_exec_arg_t){role[i], found->memory[i]};
         }
-        need(dnnl_primitive_execute(found->primitive, cache.stream, count, arguments),
-             "dnnl_primitive_execute");
-        need(dnnl_stream_wait(cache.stream), "dnnl_stream_wait");
+        onednn_run(found->primitive, count, arguments);
     }
     pthread_mutex_unlock(&cache.lock);
     return found->primitive != NULL;
@@ -307,8 +234,6 @@ typedef struct Work {
     bool fused;   // whether oneDNN adds the bias
     bool biased;  // whether y holds the bias
 } Work;
-
-static dnnl_data_type_t type_of(ht_dtype dtype) { return dtype == HT_BF16 ? dnnl_bf16 : dnnl_f32; }
 
 /* Sorts axes by decreasing strides of x and y: oneDNN has faster code for storage in this order. */
 static void sort_outer(Contraction *c) {
@@ -346,12 +271,12 @@ static Form form_of(const Work *work, int outer, bool add) {
         set_outer(w, i, c->outer[i].extent, c->outer[i].w);
         set_outer(y, i, c->outer[i].extent, c->outer[i].y);
     }
-    x->type = w->type = type_of(work->call->dtype);
-    y->type = type_of(work->y_dtype);
+    x->type = w->type = onednn_type(work->call->dtype);
+    y->type = onednn_type(work->y_dtype);
     if (work->fused && !add) {
         set_matrix(bias, outer, NULL, 0, n, 1);
         for (int i = 0; i < outer; i++) set_outer(bias, i, 1, 0);
-        bias->type = type_of(work->call->bias_dtype);
+        bias->type = onednn_type(work->call->bias_dtype);
     }
     form.rank = outer + 2;
     form.threads = omp_get_max_threads();

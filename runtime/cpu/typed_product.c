@@ -2,7 +2,7 @@
  * widened to f32 and rounded again. */
 #include "device/contraction.h"
 #include "cpu/cpu.h"
-#include "cpu/onednn_product.h"
+#include "cpu/onednn.h"
 #include "cpu/rows.h"
 
 #include <hetu/vector_math.h>

@@ -1,9 +1,9 @@
 /* convolution.h: sizes of a convolution, for the kernels of both back ends.
  *
  * Images are (batch, groups, inputs, height, width), results (batch, groups, outputs, height,
- * width), weights (groups, outputs, inputs, height, width). Index 0 of a pair is the height. Element
- * (h, w) of the result sums the images' elements (h * stride[0] + p * dilation[0] - padding[0], ...)
- * times the weights (p, q). */
+ * width), weights (groups, outputs, inputs, height, width). Entry 0 of a pair is for the height.
+ * Element (h, w) of the result is a sum over positions (p, q) of the weights; it reads row
+ * h * stride[0] + p * dilation[0] - padding[0] of the images. */
 #pragma once
 
 #include <hetu/kernel.h>

@@ -10,7 +10,7 @@ CHECK-DAG: ht_convolution_kernel
 CHECK-DAG: ht_convolution_images_kernel
 CHECK-DAG: ht_convolution_weights_kernel
 NONE-NOT: ht_concat_kernel
-LOSS: loss [[LOSS:[0-9.]+]]
+LOSS: loss [[LOSS:-?[0-9.]+]]
 LOSS-NEXT: loss [[LOSS]]
 */
 #include <hetu/hetu.h>

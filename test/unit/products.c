@@ -6,7 +6,7 @@
 #include <hetu/rt.h>
 
 #include "base/hash.h"
-#include "cpu/onednn_product.h"
+#include "cpu/onednn.h"
 
 #include <math.h>
 #include <setjmp.h>

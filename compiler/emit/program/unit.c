@@ -176,8 +176,8 @@ static const char *kept_section(Arena *arena, const EmitOptions *options) {
 }
 
 /* Returns the assembler text of the section in which heturun finds the strategies of a program
- * before it starts ranks (tools/heturun/compiled_strategies.c): "unit", or "prepares" where the unit
- * asks for further strategies, then "DIGEST NAME" for each strategy. */
+ * before it starts ranks (tools/heturun/compiled_strategies.c): "unit", or "prepares" where the
+ * unit asks for further strategies, then "DIGEST NAME" for each strategy. */
 static const char *strategies_section(const Emitter *emitter) {
     Arena *arena = emitter->arena;
     Text out = {.arena = arena};

@@ -31,11 +31,10 @@ static void register_source(const char *fingerprint, const char *const *words, b
     RecompileCommand *grown = realloc(recipes.at, sizeof *grown * (size_t)(recipes.count + 1));
     if (!grown) ht_fail("no memory to register a source");
     recipes.at = grown;
-    recipes.at[recipes.count++] = (RecompileCommand){
-        .fingerprint = fingerprint,
-        .words = words,
-        .refuses = words[1] ? NULL : words[0],
-        .asks = asks};
+    recipes.at[recipes.count++] = (RecompileCommand){.fingerprint = fingerprint,
+                                                     .words = words,
+                                                     .refuses = words[1] ? NULL : words[0],
+                                                     .asks = asks};
 }
 
 void ht_register_source(const char *fingerprint, const char *const *words) {

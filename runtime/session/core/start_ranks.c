@@ -186,35 +186,15 @@ void session_tell_hosts(void) {
 /* ---- variables of the environment ---- */
 
 void session_check_variables(void) {
-    static const char *const known[] = {"HETU_ATTENTION",
-                                        "HETU_BALANCE",
-                                        "HETU_CACHE",
-                                        "HETU_CHECK",
-                                        "HETU_COPIES",
-                                        "HETU_DUMP",
-                                        "HETU_GRAPH",
-                                        "HETU_HOSTS",
-                                        "HETU_LOCAL_RANK",
-                                        "HETU_LOCAL_SIZE",
-                                        "HETU_NAN",
-                                        "HETU_NCCL",
-                                        "HETU_NODE",
-                                        "HETU_NVTX",
-                                        "HETU_PRODUCTS",
-                                        "HETU_PROFILE",
-                                        "HETU_RANK",
-                                        "HETU_RANKS",
-                                        "HETU_RENDEZVOUS",
-                                        "HETU_RUNTIME_CACHE",
-                                        "HETU_SIZE",
-                                        "HETU_SLOT",
-                                        "HETU_STRATEGY",
-                                        "HETU_STRATEGY_DIGEST",
-                                        "HETU_TIMEOUT",
-                                        "HETU_TRACE",
-                                        "HETU_TRACE_STEPS",
-                                        "HETU_TUNE",
-                                        "HETU_VERBOSE"};
+    static const char *const known[] = {
+        "HETU_ATTENTION",  "HETU_BALANCE",    "HETU_CACHE",       "HETU_CHECK",
+        "HETU_COPIES",     "HETU_DUMP",       "HETU_GRAPH",       "HETU_HOSTS",
+        "HETU_LOCAL_RANK", "HETU_LOCAL_SIZE", "HETU_NAN",         "HETU_NCCL",
+        "HETU_NODE",       "HETU_NVTX",       "HETU_PRODUCTS",    "HETU_PROFILE",
+        "HETU_RANK",       "HETU_RANKS",      "HETU_RENDEZVOUS",  "HETU_RUNTIME_CACHE",
+        "HETU_SIZE",       "HETU_SLOT",       "HETU_STRATEGY",    "HETU_STRATEGY_DIGEST",
+        "HETU_TIMEOUT",    "HETU_TRACE",      "HETU_TRACE_STEPS", "HETU_TUNE",
+        "HETU_VERBOSE"};
     enum { LIKELY = 2, SHORT = 4, ROOM = 64 };
     for (char **entry = environ; *entry; entry++) {
         char name[ROOM];
