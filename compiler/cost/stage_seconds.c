@@ -116,8 +116,7 @@ static double saved(Times *times, const Op *op, double *due, double now) {
     return engine_free(burst.bucket, due, now, burst.busy);
 }
 
-/* Adds the seconds of a device's operators, by phase and visit. A phase begins with full buckets.
- */
+/* Adds the seconds of a device's operators, by phase and visit. A phase begins with full bursts. */
 static void add_device(Times *times, int device, int stage, const StageGraph *graph, double *own) {
     Module *module = times->module;
     double *due = arena_array(times->arena, double, PHASES * graph->visit_count);

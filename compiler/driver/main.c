@@ -398,7 +398,7 @@ static int make_program(Driver *driver, const char *const *sources, const Portio
     const char *linked = output_private(&driver->tools, written);
     command_add(&command, "-o", linked, NULL);
     add_libraries(driver, &command);
-    if (driver->prepares) command_add(&command, "-rdynamic", NULL);
+    if (driver->prepares && !options_have(options, "-r")) command_add(&command, "-rdynamic", NULL);
     unsigned mode = options_have(options, "-r") ? 0666 : 0777;
     return command_run(&driver->tools, &command) ||
                    !output_take(&driver->tools, linked, written, program) ||

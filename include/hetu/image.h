@@ -171,8 +171,8 @@ void ht_register_source(const char *fingerprint, const char *const *words);
  * only under HETU_BALANCE=1. */
 void ht_register_balanced_source(const char *fingerprint, const char *const *words);
 
-/* Registers the source and header files of the last ht_register_source, ended by NULL. The output
- * of hetucc changes only when one of these files changes. */
+/* Registers the source and header files of the source that was registered last, ended by NULL. The
+ * output of hetucc changes only when one of these files changes. */
 void ht_register_files(const char *const *files);
 
 #ifdef __cplusplus

@@ -43,7 +43,8 @@ static int64_t column_size(const Convolution *c) { return c->inputs * c->window[
 static bool columns_are_image(const Convolution *c) {
     bool same = true;
     for (int d = 0; d < 2; d++)
-        same &= c->window[d] == 1 && c->stride[d] == 1 && c->padding[d] == 0;
+        same &= c->window[d] == 1 && c->stride[d] == 1 && c->padding[d] == 0 &&
+                c->result[d] == c->image[d];
     return same;
 }
 

@@ -2,7 +2,7 @@
  *
  *     HETU_PRODUCTS    bf16                                     f32
  *     not set          oneDNN if the processor has AVX512-BF16  convolutions by oneDNN, products by
- *                      or AMX, else as f32                      OpenBLAS
+ *                      or AMX, else OpenBLAS, in f32            OpenBLAS
  *     openblas         OpenBLAS, in f32                         OpenBLAS
  *     onednn           as if not set                            oneDNN
  */

@@ -319,8 +319,9 @@ bool onednn_convolve(const Convolution *sizes, const ConvolutionViews *views) {
         place_tensors(found, data);
         execute(found);
     }
+    bool done = found->primitive != NULL;
     pthread_mutex_unlock(&cache.lock);
-    return found->primitive != NULL;
+    return done;
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* Matrix products by oneDNN: bf16 operands without conversion to f32, sums in f32. */
+/* Matrix products by oneDNN: bf16 operands are not converted to f32, and are summed in f32. */
 
 #include "device/contraction.h"
 #include "cpu/cpu.h"
@@ -200,8 +200,9 @@ static bool execute(const Form *form, const void *const *data) {
         }
         onednn_run(found->primitive, count, arguments);
     }
+    bool done = found->primitive != NULL;
     pthread_mutex_unlock(&cache.lock);
-    return found->primitive != NULL;
+    return done;
 }
 
 /* ---- forms ---- */

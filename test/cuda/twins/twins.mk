@@ -39,9 +39,10 @@ CUDNN_LIBRARY := -L$(CUDNN_HOME)/lib -Xlinker -rpath,$(CUDNN_HOME)/lib -l:libcud
 endif
 
 HERE := test/cuda/twins
-KERNELS := $(addprefix runtime/cuda/,$(addsuffix .cu,choice contract dropout matmul norm optimizer product rope shape softmax table))
+KERNELS := $(addprefix runtime/cuda/,$(addsuffix .cu,autotune autotune_cache casts contract convolution \
+  cross_entropy dropout embedding gradient_norm indexing matmul norm optimizer product rope shape softmax))
 ATTENTION := $(wildcard runtime/cuda/attention*.cu $(if $(filter 1,$(CUDNN)),runtime/cuda/cudnn*.cu))
-CPU := $(addprefix runtime/cpu/,$(addsuffix .c,attention cpu norm onednn_product optimizer product rope rows shape softmax table typed_product)) \
+CPU := $(filter-out runtime/cpu/device.c,$(wildcard runtime/cpu/*.c)) \
   runtime/device/contraction.c runtime/base/random.c
 BLAS := $(shell pkg-config --libs openblas 2>/dev/null)
 BLAS_CFLAGS := $(if $(BLAS),$(shell pkg-config --cflags openblas),-I$(HERE)/blas)
