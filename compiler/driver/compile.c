@@ -270,8 +270,8 @@ static const char *reason_against_recipe(Arena *arena, const Options *options, c
     return NULL;
 }
 
-/* Returns the words for ht_register_source (<hetu/image.h>): a folder, $CC, and the command by which
- * the running program compiles further strategies; or one word, the reason why it cannot. */
+/* Returns the words for ht_register_source (<hetu/image.h>): a folder, $CC, and the command by
+ * which the running program compiles further strategies; or one word, the reason why it cannot. */
 static const Command *recompile_command_of(Driver *driver, const Unit *unit) {
     Arena *arena = driver->arena;
     const Options *options = driver->options;

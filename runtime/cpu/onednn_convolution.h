@@ -1,5 +1,5 @@
 /* Convolutions by oneDNN, which chooses how tensors lie inside (channels in blocks, mostly).
- * Operands are converted before, and results afterwards; HETU_PRODUCTS (cpu/onednn.h) forbids it. */
+ * Operands are converted before, results afterwards; HETU_PRODUCTS (cpu/onednn.h) forbids it. */
 #pragma once
 
 #include "device/convolution.h"
