@@ -43,7 +43,7 @@ KERNELS := $(addprefix runtime/cuda/,$(addsuffix .cu,autotune autotune_cache cas
   cross_entropy dropout embedding gradient_norm indexing matmul norm optimizer product rope shape softmax))
 ATTENTION := $(wildcard runtime/cuda/attention*.cu $(if $(filter 1,$(CUDNN)),runtime/cuda/cudnn*.cu))
 CPU := $(filter-out runtime/cpu/device.c,$(wildcard runtime/cpu/*.c)) \
-  runtime/device/contraction.c runtime/base/random.c
+  runtime/device/contraction.c runtime/base/random.c runtime/exchange/copy_boxes.c
 BLAS := $(shell pkg-config --libs openblas 2>/dev/null)
 BLAS_CFLAGS := $(if $(BLAS),$(shell pkg-config --cflags openblas),-I$(HERE)/blas)
 
