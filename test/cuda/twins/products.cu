@@ -223,9 +223,9 @@ static const Epilogue EPILOGUES[] = {{HT_NO_EPILOGUE, false}, {HT_RELU, false},
 
 /* The gradient of a linear layer's weight in f32, and that of its bias beside it; `of_w`: with the operands the other way around. */
 static void check_sums(int64_t b, int64_t o, int64_t i, ht_dtype dtype, bool of_w, int shift) {
-    const std::vector<ht_axis> axes = {of_w ? ht_axis{b, 0, i, o, 0} : ht_axis{b, 0, o, i, 0},
-                                       of_w ? ht_axis{o, i, 0, 1, 1} : ht_axis{o, i, 1, 0, 1},
-                                       of_w ? ht_axis{i, 1, 1, 0, 0} : ht_axis{i, 1, 0, 1, 0}};
+    const int64_t w = of_w, x = !of_w;
+    const std::vector<ht_axis> axes = {
+        {b, 0, of_w ? i : o, of_w ? o : i, 0}, {o, i, x, w, 1}, {i, 1, w, x, 0}};
     Product p = product_of(axes, {o * i, of_w ? b * i : b * o, of_w ? b * o : b * i, o},
                            {HT_F32, dtype, HT_F32}, {HT_NO_EPILOGUE, false}, shift);
     p.bias = shifted(result(HT_F32, {o}, (double)b), shift);

@@ -39,7 +39,7 @@ CUDNN_LIBRARY := -L$(CUDNN_HOME)/lib -Xlinker -rpath,$(CUDNN_HOME)/lib -l:libcud
 endif
 
 HERE := test/cuda/twins
-KERNELS := $(addprefix runtime/cuda/,$(addsuffix .cu,autotune autotune_cache casts contract convolution \
+KERNELS := $(addprefix runtime/cuda/,$(addsuffix .cu,autotune casts contract convolution \
   cross_entropy dropout embedding gradient_norm indexing matmul norm optimizer product rope shape softmax))
 ATTENTION := $(wildcard runtime/cuda/attention*.cu $(if $(filter 1,$(CUDNN)),runtime/cuda/cudnn*.cu))
 CPU := $(filter-out runtime/cpu/device.c,$(wildcard runtime/cpu/*.c)) \
@@ -65,7 +65,7 @@ $(BUILD)/attention_speed: $(call objects,test/cuda/attention/attention_speed.cu 
 	$(NVCC) -arch=$(ARCH) -o $@ $^ $(CUDNN_LIBRARY) -ldl
 
 $(BUILD)/libcpu.so: $(call objects,$(CPU) $(HERE)/blas/fail.c $(if $(BLAS),,$(HERE)/blas/blas.c))
-	$(CC) -shared -fopenmp -o $@ $^ $(BLAS) -lm
+	$(CC) -shared -fopenmp -Wl,-z,defs -o $@ $^ $(BLAS) -lm
 
 $(BUILD)/%.cu.o: %.cu
 	@mkdir -p $(@D)
