@@ -212,7 +212,8 @@ static void convolve(const ht_view *to, const ht_view *left, const ht_view *righ
     const int64_t channels = c.groups * (c.inputs > c.outputs ? c.inputs : c.outputs),
                   area = c.image[0] * c.image[1] + c.result[0] * c.result[1];
     const int64_t most = (c.batch * area + channels * c.window[0] * c.window[1]) +
-                         c.result[0] * c.stride[0] + c.result[1] * c.stride[1];
+                         c.result[0] * c.stride[0] + c.window[0] * c.dilation[0] + c.padding[0] +
+                         c.result[1] * c.stride[1] + c.window[1] * c.dilation[1] + c.padding[1];
     if (most < INT32_MAX / 2) launch_typed<Product, int32_t>(to, left, right, c);
     else launch_typed<Product, int64_t>(to, left, right, c);
 }

@@ -1,5 +1,5 @@
 /* Convolutions and their gradients on the CPU against sums in double, in every type, by oneDNN and by matrix products: random sizes, strides,
- * paddings, holes and groups; the adjoint identity for the gradients; equal bits in two runs. */
+ * paddings, holes and groups, and results with fewer windows than fit; equal bits in two runs. */
 #include <hetu/rt.h>
 #include <hetu/vector_math.h>
 
@@ -33,15 +33,16 @@ static Sizes drawn_sizes(void)
 {
     for (;;) {
         Sizes s = {.batch = 1 + draw(4), .groups = 1 + draw(3), .inputs = 1 + draw(20), .outputs = 1 + draw(20)};
-        bool fits = true;
+        bool fits = true, pointwise = draw(3) == 0;
         for (int d = 0; d < 2; d++) {
             s.image[d] = 1 + draw(14);
-            s.window[d] = 1 + draw(4);
-            s.stride[d] = 1 + draw(3);
-            s.padding[d] = draw(3);
+            s.window[d] = pointwise ? 1 : 1 + draw(4);
+            s.stride[d] = pointwise ? 1 : 1 + draw(3);
+            s.padding[d] = pointwise ? 0 : draw(3);
             s.dilation[d] = 1 + draw(3);
             int64_t room = s.image[d] + 2 * s.padding[d] - (s.window[d] - 1) * s.dilation[d] - 1;
             s.result[d] = room / s.stride[d] + 1;
+            s.result[d] -= s.result[d] > 1 && draw(4) == 0;
             fits &= room >= 0;
         }
         if (fits)
