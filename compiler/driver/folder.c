@@ -31,7 +31,7 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Adds a copy, `name`, of an installed source, or copies of a folder's; false after a message. */
+/* Adds an installed source, or a folder of sources, as `name`. Returns false after a message. */
 static bool add_installed(Folder *folder, const char *path, const char *name) {
     Arena *arena = folder->driver->arena;
     const char *dot = strrchr(name, '.');

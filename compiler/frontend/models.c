@@ -122,14 +122,14 @@ static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value) {
     return optimizer;
 }
 
-/* Returns how many integer parameters an operator has. Groups need two: `decay` and `first`. */
+/* Counts an operator's integer parameters. One that updates a group needs `decay` and `first`. */
 static int integer_count(const OpDef *def) {
     int count = 0;
     for (int i = 0; i < def->param_count; i++) count += def->params[i].kind == PARAM_INT;
     return count;
 }
 
-/* Checks that all groups with an update operator have the same one, which takes `first`. */
+/* Checks that all groups updated by an operator have the same operator, which takes `first`. */
 static void check_group(Eval *ev, const CExpr *expr, const Arguments *arguments,
                         const Optimizer *optimizer) {
     const Optimizer *other = NULL;

@@ -38,9 +38,9 @@ Placement *strategy_place(Arena *arena, Diag *diag, const Pipeline *pipeline,
 bool strategy_check_layers(Diag *diag, const Strategy *strategy, const Layer *const *layers,
                            int count);
 
-/* Reports contradictions to the order of data, which goes from visit edge[i][0] to visit
- * edge[i][1]. Contradictions are visits that wait for each other, and ranges or stages listed after
- * one that needs their data. Returns false if it reported any. */
+/* Checks the strategy's order against the data, which goes from visit edge[i][0] to edge[i][1].
+ * Reports two visits that need each other's data, and a range or stage that is listed after another
+ * that needs its data. Returns false if it reported any. */
 bool strategy_check_order(Diag *diag, const Pipeline *pipeline, const Placement *placement,
                           const int (*edge)[2], int edge_count);
 

@@ -11,7 +11,7 @@
 
 #include "emit/kernel/loops.h"
 
-/* Returns from how many elements on threads share a loop. `calls`: elements call functions. */
+/* Returns the fewest elements for which threads share a loop. `calls`: elements call functions. */
 int64_t cpu_parallel_from(bool calls);
 
 /* Appends `for (long i0 = 0; i0 < 8; i0++)`, then the text `end`. */

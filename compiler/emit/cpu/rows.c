@@ -20,7 +20,7 @@ static void emit_element(Text *out, const RowsPlace *place, int depth) {
         if (rows_stores(place->rows, e, place->loop)) emit_row_store(out, place, e, depth);
 }
 
-/* Appends the values of the row that are known before a loop. */
+/* Appends the row values, such as sums, that are complete right before a loop; stores results. */
 static void emit_row_values(Text *out, const Rows *rows, int loop, int depth) {
     RowsPlace place = place_before(rows, loop);
     for (int e = 0; e < rows->equation_count; e++) {

@@ -69,7 +69,7 @@ typedef struct ConversionRow {
     const Plan *plan;           // the plan of its last conversion
     int64_t runs;               // number of runs of all conversions of the row in a step
     int64_t bytes;              // bytes that all devices receive in a step
-    int64_t received;           // the most bytes that one device receives, summed over the runs
+    int64_t received;           // sum over the runs of the most bytes that one device receives
     double seconds;             // seconds of all runs in a step
     Array(const char *) scopes; // by conversion; NULL: it has no scope
 } ConversionRow;

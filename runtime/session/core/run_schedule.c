@@ -441,7 +441,7 @@ void ht_end_ahead(const ht_worker *r, int number) {
         end_async_exchange(&r->async_exchanges->ahead[number]->async);
 }
 
-/* Runs the part of a row for its micro-batch. */
+/* Runs a row: calls its part's function, if there is one, for the row's micro-batch. */
 static void run_row(const Schedule *schedule, const ht_row *row, ht_worker *worker) {
     const ht_part *part = &schedule->role->parts[row->part];
     worker->microbatch = row->microbatch;

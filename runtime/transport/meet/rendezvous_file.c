@@ -23,7 +23,7 @@ enum { FORMAT = 2, PATH_SIZE = 1400, HEAD_SIZE = 32 };
 
 static const char MAGIC[8] = "hetu-at";
 
-/* Part of the names of folders and unfinished files: NODE.PROCESS of their maker, which may die. */
+/* Mark in names of folders and unfinished files: the maker's NODE.PROCESS, to find dead makers. */
 #define MARK "%016" PRIx64 ".%d"
 #define SCAN_MARK "%16" SCNx64 ".%d"
 
