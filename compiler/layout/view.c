@@ -212,7 +212,7 @@ BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding)
                      ranges.at};
 }
 
-/* ---- offsets and strides in the storage of a holding ---- */
+/* ---- offsets and strides in a holding's storage (holding.h: devices with equal elements) ---- */
 
 /* Converts an element's coordinates in the common view to those in a layout's view (`own`). */
 static void own_place(const CommonView *view, const Layout *layout, const int64_t *place,

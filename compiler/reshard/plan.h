@@ -37,7 +37,7 @@ typedef struct Bucket {
  * another partial reduction (PARTIAL). */
 typedef enum Origin { ORIGIN_FROM, ORIGIN_LOCAL, ORIGIN_PARTIAL, ORIGIN_TO } Origin;
 
-/* The part [lo, hi) of a task's bundle. */
+/* Elements [lo, hi) of a task's bundle. */
 typedef struct Segment {
     int task;
     Origin origin;
@@ -52,7 +52,7 @@ typedef Array(int) Devices;
  * the target devices of the value, including those that already hold it. */
 typedef struct Task {
     int bucket, bundle;
-    int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the bucket
+    int64_t lo, volume; // elements [lo, lo + volume) of the bundle, all tensors of the bucket
     int source_count;   // number of contributions: 1 for a copy, 0 for the reduction's identity
     Devices *sources;   // by contribution: its holders, in the layout's order
     Devices targets;    // devices that the target layout gives the value, in the layout's order

@@ -1,4 +1,4 @@
-/* Checks which variables of static storage models read and change.
+/* Checks the variables with static storage that models read and change.
  *
  *     static int steps;
  *     ht_tensor loss(...) { return steps++ < 100 ? warm(x) : cold(x); }    refused: it changes
@@ -13,10 +13,10 @@
 /* Records for every variable which functions read and change it, also through pointers. */
 void changes_find(CUnit *unit);
 
-/* Records which variables of static storage a model's evaluation read and changed. */
+/* Records the static variables that the evaluation of a model read and changed. */
 void state_note(Eval *ev, const CFunction *model);
 
-/* Records in the module the numbers that evaluation read and that may change before the run. */
+/* Records in the module the numbers that its evaluation read and that may change before the run. */
 void state_reads(Eval *ev);
 
 /* Reports variables that connect evaluations of models with each other or with other functions:

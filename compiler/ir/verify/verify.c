@@ -176,8 +176,8 @@ static const char *conversion_text(Verifier *verifier, Type type, const Layout *
     return text_bytes(&text);
 }
 
-/* Checks that the plan of a conversion is for the layouts of its operand and its result. An error
- * in text is reported at the plan's line. */
+/* Checks that the plan of a conversion is for the layouts of its operand and its result. If the IR
+ * was read from text, the error is at the plan's line. */
 static void check_conversion(Verifier *verifier, const Op *op) {
     const PlannedConversion *planned = op->convert.plan;
     const Value *from = op->operands[0], *to = op->results[0];

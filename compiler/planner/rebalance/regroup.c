@@ -140,7 +140,7 @@ static json_t *input_json(const Regrouping *r) {
                      memory_json(most_stages(r)));
 }
 
-/* Returns a budget: the steps of 1/40 s times the number of devices; the clock allows 60 s more. */
+/* Returns a budget of the steps that take 1/40 s for each device. The clock allows 60 s more. */
 static Budget search_budget(const Regrouping *r) {
     Budget budget = budget_begin(0.025 * r->now->work->device_count);
     budget.begin.tv_sec += 60;

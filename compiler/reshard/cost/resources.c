@@ -197,8 +197,8 @@ static Traffic steps_traffic(const Resources *resources, int from, int to) {
 /* ---- messages without measurements on a shared processor ---- */
 
 /* Returns the seconds in which each of `devices` devices sends `bytes` in messages of at most
- * `largest` bytes. The slower of two rates counts: that of one message, which has its own start,
- * and that of all messages, which may exceed the caches. */
+ * `largest` bytes. The slower of two rates counts: that of one message, start-up included, and
+ * that of all messages together, which may exceed the caches. */
 static double sending_seconds(const Link *link, bool one_way, int devices, double bytes,
                               double largest) {
     double plain = link_seconds(link, bytes),
@@ -344,9 +344,9 @@ static double sized_seconds(const Link *link, const Collectives *all, double byt
            lonely(link, all->verb, all->others, bytes);
 }
 
-/* Returns the seconds of collectives. The slower of two rates counts: of one collective, which has
- * its own start, and of all touched bytes, which may exceed the caches. Groups that share no
- * processor with each other are priced like one group alone. */
+/* Returns the seconds of collectives: the larger of those measured for their bytes and those at the
+ * rate measured for collectives that touch all bytes, which may exceed the caches. For this rate,
+ * groups that share no processor count as one. */
 static double touching_seconds(const Resources *resources, const Link *link,
                                const Collectives *all) {
     bool apart = all->inner > 1 && all->inner >= all->share;

@@ -15,8 +15,8 @@
 
 typedef struct FlexspState FlexspState;
 
-/* Creates a state of `batches` micro-batches, cut by flexsp_cuts (the paper's blaster) with
- * `fill`. `seed` starts the random numbers of its moves. */
+/* Creates a state of `batches` micro-batches that use at most `fill` of the memory (flexsp_cuts,
+ * the paper's blaster). `seed` starts the random numbers of its moves. */
 FlexspState *flexsp_state(Arena *arena, const Flexsp *q, int batches, double fill, uint64_t seed);
 
 /* Anneals by `work` moves, from the best state if any, and from a temperature of `hot` times a
