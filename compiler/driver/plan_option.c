@@ -91,7 +91,7 @@ static Planned find_models(Driver *driver) {
     return found.failed ? (Planned){0} : found;
 }
 
-/* Returns a strategy name made of the file's: _ for all but letters and digits, no digit first. */
+/* Returns a file's name as a strategy name: _ for all but letters, digits; plan_ before a digit. */
 static const char *strategy_name(Driver *driver, const char *path) {
     char *name = arena_string(driver->arena, name_with(driver->arena, path, ""));
     for (char *c = name; *c; c++) *c = isalnum((unsigned char)*c) ? *c : '_';

@@ -28,8 +28,8 @@ typedef struct TemplateStage {
 /* A template. */
 typedef struct Body {
     int64_t rows;    // rows of a micro-batch; a multiple of PipelineTemplates.row_unit
-    bool short_rows; // shorter padding lengths: along shortened dimensions its tensors have only
-                     // the first elements of the batch's; Op.binding has the batch's extents
+    bool short_rows; // shorter padding lengths: along shortened dimensions, tensors have only the
+                     // first elements of the batch's tensors; Op.binding has the batch's extents
     int first_stage, stage_count; // range of PipelineTemplates.stages
     int visit_count;
     const int *visit_stage; // stage of each visit, in forward order, relative to first_stage

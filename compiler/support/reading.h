@@ -35,5 +35,5 @@ int reading_open(const char *path, const char **why);
 /* Returns whether a file is /dev/null, which counts as an empty input. */
 bool reading_is_null(const struct stat *about);
 
-/* Returns why a mode is no plain file's ("it is a folder, and no file"); NULL for a plain file. */
+/* Returns why a file of this mode is not plain ("it is a folder, and no file"); NULL: plain. */
 const char *reading_kind(mode_t mode);

@@ -24,7 +24,7 @@ typedef enum ht_place { HT_FROM, HT_TO, HT_SCRATCH } ht_place;
 
 typedef enum ht_reduction { HT_NO_REDUCTION, HT_SUM, HT_MAX } ht_reduction;
 
-/* Kind of a step. If a collective has several blocks, block i of a list is group member i's. */
+/* Kind of a step. In a collective with several blocks, block i of a list is for group member i. */
 typedef enum ht_verb {
     HT_COPY,           /* moves: to = from */
     HT_COMBINE,        /* moves: to = to (+ or max) from */

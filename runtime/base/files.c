@@ -358,7 +358,7 @@ static struct {
     char path[PATH_ROOM]; // "": there is no folder
 } own;
 
-/* Removes dead processes' folders in `parent`, and creates this one's. Returns 0, or an errno. */
+/* Removes dead processes' folders in `parent`, and creates own.path. Returns 0 or an errno. */
 static int make_own(const char *parent, uint64_t node, bool (*dead)(const char *mark)) {
     char head[64];
     size_t length = (size_t)snprintf(head, sizeof head, "hetu-%d-", (int)geteuid());

@@ -22,7 +22,7 @@ extern "C" {
 
 /* ---- inputs ---- */
 
-/* Returns why a mode is no plain file's: "it is a folder, and no file"; NULL: the file is plain. */
+/* Returns why a file of this mode is not plain: "it is a folder, and no file"; NULL: plain. */
 const char *file_kind(mode_t mode);
 
 /* Opens a plain file for reading. Returns -1 with the reason, kept until the thread's next call. */

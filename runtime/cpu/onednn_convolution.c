@@ -98,7 +98,7 @@ static const dnnl_alg_kind_t DIRECT = dnnl_convolution_direct;
 
 #if DNNL_VERSION_MAJOR >= 3
 
-/* Chooses the code of a convolution. `hint` is the forward convolution's; NULL for itself. */
+/* Chooses the code of a convolution. `hint`: the forward code; NULL: the forward code is chosen. */
 static dnnl_status_t choose(dnnl_primitive_desc_t *chosen, const Key *key, const OnednnDesc *d,
                             dnnl_primitive_desc_t hint) {
     Steps s = steps_of(&key->sizes);

@@ -44,7 +44,7 @@ static bool read_behind(const Fuse *fuse, const Op *op, const Value *value, int 
     return true;
 }
 
-/* Returns whether a term's operator can compute the whole sum, at its own place or the sum's. */
+/* Returns whether a term's operator can compute the whole sum, in its own or the sum's place. */
 static bool may_add(const Adding *adding, const Op *sum, int term) {
     const Fuse *fuse = adding->fuse;
     const Value *value = sum->operands[term], *other = sum->operands[1 - term];

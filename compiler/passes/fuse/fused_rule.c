@@ -196,8 +196,8 @@ static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *
     return op_extent(op, factor) != whole ? whole : 0;
 }
 
-/* Returns whole_along of the first member for which it is not 0: rows of the whole batch where
- * tensors have a micro-batch's, the padded length where a pipeline reads a shorter length. */
+/* Returns whole_along of the first member for which it is not 0: the batch's rows where tensors
+ * have a micro-batch's rows; the padded length where a pipeline reads a shorter length. */
 static int64_t whole_extent(const FuseGroup *group, const Value *tensor, int dim) {
     int64_t whole = 0;
     for (int i = 0; i < group->members.count && !whole; i++) {
@@ -251,7 +251,7 @@ static void add_loops(const Composer *composer, RuleDraft *draft) {
 }
 
 /* Makes the access of a result or local value. A result gets a fixed type if its type is not the
- * first operand's; a member's result that stays local, if its type is not f32. */
+ * first operand's type; a local value gets one if its type is not f32. */
 static Access made_access(const Composer *composer, const RuleDraft *draft, const Item *item) {
     DType follows = composer->read.count ? composer->read.at[0].value->type.dtype : DTYPE_F32;
     Access access = draft_access(draft, item->name, item->rank, item->loops);

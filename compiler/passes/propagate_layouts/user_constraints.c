@@ -7,7 +7,7 @@
  */
 #include "passes/propagate_layouts/propagate_layouts.h"
 
-/* Reports, once for each pragma, that an operator needs another layout than the source's. */
+/* Reports, once for each pragma, that an operator needs another layout than the source gives. */
 static void report_undone(Propagation *propagation, const Op *op, int k, const UserConstraint *held,
                           const Sharding *need) {
     Text layout = {.arena = propagation->arena};

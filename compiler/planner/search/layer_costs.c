@@ -226,7 +226,7 @@ static SlotCost at_tensor(const Grid *grid, double tensor, int slot, double rows
 
 static double ratio(double changed, double plain) { return plain > 0 ? changed / plain : 1; }
 
-/* Returns a grid with several degrees: the group's own, else another group's; NULL: none. */
+/* Returns the grid of the group, or else of another group, that has several degrees; NULL: none. */
 static const Grid *degrees_of(const Profile *profile, int group) {
     const Grid *found = profile->grids[group].tensor_count > 1 ? &profile->grids[group] : NULL;
     for (int g = 0; g < profile->context->devices->group_count && !found; g++)

@@ -93,7 +93,7 @@ static void find_dims(Arena *arena, SearchModel *model) {
     model->dims = list.at;
 }
 
-/* Returns the name of dimension 0, the batch's, of the first input where it has one; NULL: none. */
+/* Returns the name of dimension 0, the batch, of the first input that names it; NULL: none. */
 static const char *batch_name(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++) {
         const Value *input = module->inputs.at[i];

@@ -78,8 +78,8 @@ static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxLis
     return lists;
 }
 
-/* Writes the key of a cell's bundle: how many holdings of the first side contain the cell, the
- * numbers of these holdings, and the numbers of the second side's. Returns the key's length. */
+/* Writes the key of a cell's bundle: the count and the numbers of the first side's holdings that
+ * contain the cell, then the numbers of such holdings of the second side. Returns its length. */
 static int entry_key(Entry *const *from, Entry *const *to, int cell, int *key) {
     int n = 1;
     for (const Entry *e = from[cell]; e; e = e->next) key[n++] = e->holding;

@@ -182,7 +182,7 @@ static void combine_alone(Combining *combining, int device, bool wants, Range pa
     add_result(combining, device, !wants, part);
 }
 
-/* Lets a helper combine all contributions but the reducer's; the reducer combines its own last. */
+/* Lets a helper combine all contributions but that of the reducer, which combines its own last. */
 static void combine_before(Combining *combining, int helper, int reducer, Range part) {
     int own = index_find(combining->source, reducer);
     take_all(combining, helper, own, 1, part);

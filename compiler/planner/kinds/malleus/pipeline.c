@@ -173,7 +173,7 @@ static double find_room(const Malleus *malleus, const MalleusStage *stages, int 
     return bottleneck;
 }
 
-/* Appends a trade if its sum is less than the last trade's. */
+/* Appends a trade if its sum is less than the sum of the last one. */
 static void add_trade(Pipeline *pipeline, double most, double sum) {
     if (!pipeline->trade_count ||
         sum < pipeline->trades[pipeline->trade_count - 1].sum * (1 - 1e-12))
