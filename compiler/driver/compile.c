@@ -126,7 +126,7 @@ static Unit *read_linked(Driver *driver, const char *source, const Cluster *clus
 /* Returns whether these options make a program that HETU_BALANCE=1 can balance, though it does not
  * call ht_balance: for CPUs, and from its sources. */
 static bool makes_balanced(const Options *options) {
-    return !options->backend->folder && options->emit == EMIT_EXE && !options->resume;
+    return !options->backend->built_by_make && options->emit == EMIT_EXE && !options->resume;
 }
 
 Unit *unit_read(Driver *driver, const char *source) {
@@ -253,7 +253,7 @@ static const char *option_of_passing(Arena *arena, const Options *options) {
 /* Returns why hetucc cannot make further strategies while the program runs; NULL: it can. */
 static const char *reason_against_recipe(Arena *arena, const Options *options, const Unit *unit) {
     const char *passing = option_of_passing(arena, options);
-    if (options->backend->folder)
+    if (options->backend->built_by_make)
         return "a program for GPUs has no strategies made while it runs; give hetucc "
                "--strategy=FILE for each";
     if (options->cc.from_input >= 0 &&
@@ -309,7 +309,7 @@ static void emit_with(Driver *driver, EmittedFiles *files, const Unit *unit, con
                       const char *section) {
     const char *name = name_with(driver->arena, unit->file, "");
     EmitOptions options = {
-        .base = driver->options->backend->folder ? name_plain(driver->arena, name) : name,
+        .base = driver->options->backend->built_by_make ? name_plain(driver->arena, name) : name,
         .prefix = symbol_prefix(driver, unit->file),
         .include = include,
         .backend = driver->options->backend,
@@ -366,8 +366,7 @@ static void add_places(Driver *driver, const EmittedFile *file, Command *command
         command_add(command, "-idirafter", ".", NULL);
 }
 
-/* Returns whether the last -O is -O0. Emitted files then get -O0, too, which compiles fast. */
-static bool is_unoptimised(const Options *options) {
+bool is_unoptimised(const Options *options) {
     bool unoptimised = false;
     for (int i = 0; i < options->cc.items.count; i++)
         if (options->cc.items.at[i].kind == ITEM_FLAG && begins(options->cc.items.at[i].text, "-O"))

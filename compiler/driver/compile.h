@@ -81,6 +81,9 @@ void command_add_item(Command *command, const Item *item);
  * are compiled with these options. */
 bool item_is_code(const Item *item);
 
+/* Returns whether the last -O is -O0. Emitted files then get -O0, too, which compiles fast. */
+bool is_unoptimised(const Options *options);
+
 /* Returns whether the frontend needs an option, too: -I, -D, -include, -std= and the like. */
 bool item_is_source(const Item *item);
 

@@ -15,6 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char PROGRAM_MAKEFILE[] = "runtime/program.mk"; // the folder's Makefile includes it
+
+static const char MAKEFILE_HEAD[] = "# Written by hetucc.";
+
 /* ---- the folder's files ---- */
 
 static void add_text(Folder *folder, const char *name, const char *text) {
@@ -64,6 +68,8 @@ static bool add_runtime(Folder *folder) {
     const char *prefix = folder->driver->tools.prefix;
     bool good =
         add_installed(folder, arena_format(arena, "%s/include/hetu", prefix), "include/hetu") &&
+        add_installed(folder, arena_format(arena, "%s/share/hetu/%s", prefix, PROGRAM_MAKEFILE),
+                      PROGRAM_MAKEFILE) &&
         add_installed(folder, arena_format(arena, "%s/share/hetu/%s", prefix, backend->makefile),
                       backend->makefile);
     for (const char *at = backend->runtime; good && *(at += strspn(at, " "));) {
@@ -135,6 +141,7 @@ static void add_flag(const Folder *folder, const Item *item, Text *preprocessor,
 /* The user's options and files in the Makefile. */
 typedef struct Lists {
     Text preprocessor, compiler, sources, inputs;
+    Text code; // options of `compiler` that emitted files get, too
 } Lists;
 
 /* Returns the file that make compiles for a source: the source itself, or a file that includes it
@@ -152,7 +159,10 @@ static const char *built_name(Folder *folder, const char *name) {
 static void add_item(Folder *folder, const Item *item, const char *const *emitted, Lists *lists) {
     const char *name = item->text[0] == '-' ? NULL : user_file_name(folder->user, item->text);
     switch (item->kind) {
-    case ITEM_FLAG: add_flag(folder, item, &lists->preprocessor, &lists->compiler); break;
+    case ITEM_FLAG:
+        add_flag(folder, item, &lists->preprocessor, &lists->compiler);
+        if (item_is_code(item)) add_option(&lists->code, item->text, item->value);
+        break;
     case ITEM_SOURCE:
     case ITEM_DEVICE:
         for (; *emitted; emitted++)
@@ -171,11 +181,24 @@ static bool needs_search(const UserFiles *user) {
     return false;
 }
 
+/* Returns lines for make that set each emitted file's options, "build/gpt.role0.c.o: ... = -O1\n". */
+static const char *emitted_flags(const Driver *driver, const EmittedFiles *files) {
+    Text lines = {.arena = driver->arena};
+    for (int i = 0; i < files->count; i++) {
+        const EmittedFile *file = &files->at[i];
+        const char *none = is_unoptimised(driver->options) ? " -O0" : "";
+        if (*file->flags && !file->source)
+            text_print(&lines, "%%/%s.o: EMITTED_CFLAGS = %s%s\n", file->name, file->flags, none);
+    }
+    return text_bytes(&lines);
+}
+
 static const char *makefile(Folder *folder, const EmittedFiles *files, const char *const *emitted,
                             int ranks) {
     Arena *arena = folder->driver->arena;
     const Options *options = folder->driver->options;
-    Lists lists = {{.arena = arena}, {.arena = arena}, {.arena = arena}, {.arena = arena}};
+    Lists lists = {
+        {.arena = arena}, {.arena = arena}, {.arena = arena}, {.arena = arena}, {.arena = arena}};
     Text written = {.arena = arena}, out = {.arena = arena}, program = {.arena = arena};
     for (int i = 0; i < files->count; i++) add_word(&written, files->at[i].name);
     add_word(&lists.preprocessor, HSPMD_DEFINE);
@@ -186,9 +209,11 @@ static const char *makefile(Folder *folder, const EmittedFiles *files, const cha
     add_word(&program, name_plain(arena, folder->program));
     text_fill(
         &out,
-        "# Written by hetucc. `make` builds the program; $makefile says what can be set.\n"
+        "$head `make` builds the program; $makefile and $backend.mk beside it\n"
+        "# say what can be set.\n"
         "PROGRAM ?=$program\n"
         "RANKS =$ranks\n"
+        "BACKEND = $backend\n"
         "\n"
         "# What hetucc emitted, and the user's other sources, their options, and what is linked.\n"
         "EMITTED =$emitted\n"
@@ -197,9 +222,14 @@ static const char *makefile(Folder *folder, const EmittedFiles *files, const cha
         "USER_CFLAGS =$compiler\n"
         "USER_LDLIBS =$inputs\n"
         "\n"
+        "# Options of emitted files: of all, and of each.\n"
+        "CODE_CFLAGS =$code\n"
+        "$flags"
+        "\n"
         "include $makefile\n",
-        "makefile", folder->driver->options->backend->folder->makefile, "program",
-        text_bytes(&program), "ranks", arena_format(arena, " %d", ranks), "emitted",
+        "head", MAKEFILE_HEAD, "makefile", PROGRAM_MAKEFILE, "backend", options->backend->name,
+        "program", text_bytes(&program), "ranks", arena_format(arena, " %d", ranks), "code",
+        text_bytes(&lists.code), "flags", emitted_flags(folder->driver, files), "emitted",
         text_bytes(&written), "sources", text_bytes(&lists.sources), "preprocessor",
         text_bytes(&lists.preprocessor), "compiler", text_bytes(&lists.compiler), "inputs",
         text_bytes(&lists.inputs), NULL);
@@ -242,7 +272,9 @@ Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles 
     add_text(folder, "Makefile", makefile(folder, emitted, models, ranks));
     for (int i = 0; i < user->paths.count; i++)
         add_copy(folder, user_file_name(user, user->paths.at[i]), user->paths.at[i]);
-    return add_runtime(folder) && check_names(folder) ? folder : NULL;
+    if (!add_runtime(folder) || !check_names(folder)) return NULL;
+    manifest_add(folder);
+    return folder;
 }
 
 /* ---- writing the folder ---- */
@@ -312,11 +344,23 @@ static void keep_time(const FolderFile *file, const char *path) {
                   AT_SYMLINK_NOFOLLOW);
 }
 
+/* Refuses a folder whose Makefile somebody else wrote; false after a message. */
+static bool check_makefile(const Folder *folder, const char *path) {
+    Arena *arena = folder->driver->arena;
+    const char *name = arena_format(arena, "%s/Makefile", path);
+    Text old = {.arena = arena};
+    if (!folder->program || !file_read(name, &old) || begins(text_bytes(&old), MAKEFILE_HEAD))
+        return true;
+    complain("%s would be replaced, and hetucc did not write it; -o names another folder", name);
+    return false;
+}
+
 static bool write_files(const Folder *folder, const char *path, Names *made) {
     Arena *arena = folder->driver->arena;
     Names inner = inner_folders(folder);
     const char **written = arena_array(arena, const char *, folder->files.count);
-    bool good = make_folder(arena, path, made);
+    const char *manifest = manifest_read(folder, path);
+    bool good = make_folder(arena, path, made) && check_makefile(folder, path);
     for (int i = 0; good && i < inner.count; i++)
         good = make_folder(arena, arena_format(arena, "%s/%s", path, inner.at[i]), made);
     for (int i = 0; good && i < folder->files.count; i++)
@@ -327,6 +371,7 @@ static bool write_files(const Folder *folder, const char *path, Names *made) {
         if (written[i]) keep_time(&folder->files.at[i], written[i]);
         good = !written[i] || output_finish(&folder->driver->tools, written[i], name, 0666);
     }
+    if (good) manifest_remove_old(folder, path, manifest);
     return good;
 }
 

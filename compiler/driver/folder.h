@@ -1,7 +1,8 @@
-/* Writes folders: of emitted files, and of whole programs, for backends whose runtime is compiled
- * with the program. `make` builds such a folder on machines without hetucc.
+/* Writes folders: of emitted files, and of whole programs, whose runtime is compiled with the
+ * program. `make` builds such a folder on machines without hetucc.
  *
  *     Makefile, gpt.*.c, gpt.*.cu   emitted; the Makefile includes runtime/program.mk
+ *     MANIFEST                      the hash of each file (manifest.c)
  *     include, runtime              copies of hetucc's installed files
  *     source                        copies of the user's files (sources.c)
  */
@@ -58,3 +59,17 @@ bool folder_write(const Folder *folder, const char *path);
 /* Writes the folder, builds the program in it, copies the program to `written`, which output_begin
  * gave for `program`. Keeps the folder only with --save-temps. Returns the exit status. */
 int folder_build(const Folder *folder, const char *written, const char *program);
+
+/* ---- manifests (manifest.c) ---- */
+
+#define MANIFEST_NAME "MANIFEST"
+
+/* Adds the manifest, which names all files that the folder has. */
+void manifest_add(Folder *folder);
+
+/* Returns the manifest of an earlier emission into the folder at `path`; "": there is none. */
+const char *manifest_read(const Folder *folder, const char *path);
+
+/* Removes from the folder at `path` what the earlier manifest names and this emission does not
+ * write; warns of a file that has been changed since, and keeps it. */
+void manifest_remove_old(const Folder *folder, const char *path, const char *manifest);

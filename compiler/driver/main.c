@@ -127,7 +127,7 @@ static bool check_inputs(Arena *arena, const Options *options) {
  * another backend's language; and strategy files without --strategy. */
 static void check_backend(const Driver *driver) {
     const Options *options = driver->options;
-    if (driver->options->backend->folder && options->compile_only)
+    if (driver->options->backend->built_by_make && options->compile_only)
         tool_misused("--backend=%s makes a program of all sources in one go, and no objects: leave "
                      "out -c, or take --emit=c",
                      driver->options->backend->name);
@@ -183,7 +183,7 @@ static bool read_units(Driver *driver, Units *units) {
     const char **sources = sources_of(driver);
     bool good = true;
     for (int i = 0; i < driver->options->cc.source_count; i++) {
-        Unit *unit = !driver->options->backend->folder || driver->tools.dry_run ||
+        Unit *unit = !driver->options->backend->built_by_make || driver->tools.dry_run ||
                              source_is_ours(driver, sources[i])
                          ? unit_read(driver, sources[i])
                          : NULL;
@@ -258,7 +258,7 @@ static bool translate_folder(Driver *driver, const Units *units) {
 /* Checks for --emit and --stop-after that there are sources and no waiting models; false if not. */
 static bool check_sources(Driver *driver) {
     const Options *options = driver->options;
-    if (options->backend->folder && options->emit == EMIT_C && !options->output)
+    if (options->backend->built_by_make && options->emit == EMIT_C && !options->output)
         tool_misused("--emit=c with --backend=%s makes a folder, which -o must name",
                      options->backend->name);
     const PortionList *waiting = driver_waiting(driver);
@@ -280,7 +280,7 @@ static int translate(Driver *driver) {
     else if (good && driver->options->emit >= EMIT_COST && !driver->options->stop_after)
         good = translate_cost(driver, &units);
     else if (good && driver->options->emit == EMIT_C && !driver->options->stop_after)
-        good = driver->options->backend->folder ? translate_folder(driver, &units)
+        good = driver->options->output ? translate_folder(driver, &units)
                                                 : translate_c(driver, &units);
     return good ? 0 : 1;
 }
@@ -410,7 +410,7 @@ static int make_program(Driver *driver, const char *const *sources, const Portio
 /* ---- --known ---- */
 
 static void check_known(const Options *options) {
-    if (!options->cc.input_count || options->backend->folder || options->compile_only ||
+    if (!options->cc.input_count || options->backend->built_by_make || options->compile_only ||
         options->emit != EMIT_EXE || !options->output)
         tool_misused("--known makes the object of one source for a program on CPUs: it takes -o, "
                      "and neither -c nor --emit");
@@ -447,10 +447,10 @@ static int make_arriving(Driver *driver, const char *source) {
 /* Returns whether the backend can use waiting models; if not (it makes folders), reports one. */
 static bool check_waiting(const Driver *driver, const PortionList *waiting) {
     const Backend *backend = driver->options->backend;
-    if (backend->folder && waiting->count)
+    if (backend->built_by_make && waiting->count)
         complain("%s has models, and --backend=%s makes programs of sources: give it %s instead",
                  waiting->at[0]->object, backend->name, waiting->at[0]->front.file);
-    return !backend->folder || !waiting->count;
+    return !backend->built_by_make || !waiting->count;
 }
 
 static int build(Driver *driver) {
@@ -466,7 +466,7 @@ static int build(Driver *driver) {
     driver->prepares = !driver->options->compile_only && sections_prepare(driver);
     if (!ours && !check_no_report(driver->options)) return 1;
     if (!ours && driver->options->cc.from_input < 0) hand_over(driver);
-    if (driver->options->backend->folder) return make_folder_program(driver, sources);
+    if (driver->options->backend->built_by_make) return make_folder_program(driver, sources);
     return driver->options->compile_only ? compile_each(driver, sources)
                                          : make_program(driver, sources, waiting);
 }

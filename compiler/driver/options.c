@@ -362,7 +362,7 @@ static void add_cc_word(Reader *reader, const char *word) {
 
 static void add_file(Reader *reader, const char *name) {
     const Backend *language = backend_of_file(name);
-    bool source = reader->in_c || (language && !language->folder);
+    bool source = reader->in_c || (language && !language->built_by_make);
     reader->options->cc.source_count += source;
     reader->options->cc.input_count++;
     add(reader, source ? ITEM_SOURCE : language ? ITEM_DEVICE : ITEM_INPUT, name, NULL);
@@ -370,7 +370,7 @@ static void add_file(Reader *reader, const char *name) {
 
 bool is_c_by_option(const char *source) {
     const Backend *language = backend_of_file(source);
-    return !language || language->folder;
+    return !language || language->built_by_make;
 }
 
 /* Returns the index of `word` among `words`; if `word` is missing, lists them and exits with 2. */

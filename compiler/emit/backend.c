@@ -43,9 +43,14 @@ static const char *const CUDA_KERNELS[] = {
 #include "emit/cuda/kernels.inc"
     NULL};
 
+static const BackendFolder CPU_FOLDER = {
+    .runtime =
+        "base binding checkpoint transport exchange device session cpu eager start operators rules",
+    .makefile = "runtime/cpu.mk"};
+
 static const BackendFolder CUDA_FOLDER = {
     .runtime = "base checkpoint transport exchange device session cuda operators",
-    .makefile = "runtime/program.mk",
+    .makefile = "runtime/cuda.mk",
     .compiler = "nvcc",
     .compiler_variable = "NVCC",
     .compiler_home = "/usr/local/cuda/bin",
@@ -66,6 +71,7 @@ static const Backend BACKENDS[] = {
      .shares_bodies = true,
      .functions = CPU_FUNCTIONS,
      .words = CPU_WORDS,
+     .folder = &CPU_FOLDER,
      .loops = loops_cpu,
      .rows = rows_cpu},
     {.name = "cuda",
@@ -87,6 +93,7 @@ static const Backend BACKENDS[] = {
      .words = CUDA_WORDS,
      .kernels = CUDA_KERNELS,
      .folder = &CUDA_FOLDER,
+     .built_by_make = true,
      .loops = loops_cuda,
      .rows = rows_cuda},
 };

@@ -14,8 +14,8 @@ typedef void LoopsWriter(Text *before, Text *out, const struct LocalOp *local,
 /* How make builds a program in a folder of its own, which holds the sources of the runtime, too. */
 typedef struct BackendFolder {
     const char *runtime;  // folders of the runtime that go with a program: "base transport"
-    const char *makefile; // file that the folder's Makefile includes
-    const char *compiler; // name of the compiler: "nvcc"
+    const char *makefile; // file that runtime/program.mk includes
+    const char *compiler; // name of the device compiler: "nvcc"; NULL: only the C compiler
     const char *compiler_variable, *compiler_home; // environment variable that names another
                                                    // compiler; folder searched after PATH
     const char *read_as; // language (-x) as which the C compiler preprocesses device sources
@@ -36,7 +36,8 @@ typedef struct Backend {
     const char *const (*half_functions)[2]; // `functions` where all results are bf16; NULL: none
     const char *words;           // reserved words, which tensors avoid: "class const_cast"
     const char *const *kernels;  // functions that `kernel(f)` without a backend may name; NULL: any
-    const BackendFolder *folder; // NULL: the C compiler links programs with libhetu
+    const BackendFolder *folder; // what --emit=c -o FOLDER writes beside the emitted files
+    bool built_by_make;          // programs are built in such a folder, not linked with libhetu
     LoopsWriter *loops, *rows;   // writers of kernels from a rule's body, and from its equations
 } Backend;
 

@@ -4,6 +4,8 @@
  * libhetu links this library after OpenMP's, so that the loader runs this library's constructor
  * first. Spinning threads are faster where each thread has its own core, and slower where threads
  * share a core. A rank of two threads on the two hyperthreads of a core runs at half its speed.
+ * A program that contains this file (an emitted folder's) starts itself again with the choice, for
+ * the libraries' constructors run before the program's.
  * Variables that the user has set stay as they are. HETU_VERBOSE=1 prints the choice.
  * tools/manual/command-line.md lists all variables of a program. */
 #include <sched.h>
@@ -30,6 +32,15 @@ static int number_of(const char *name) {
 static bool is_set(const char *name) {
     const char *text = getenv(name);
     return text && *text;
+}
+
+static bool has_set; // whether this process has changed its environment
+
+/* Sets a variable unless the environment has it. */
+static void set_default(const char *name, const char *value) {
+    if (is_set(name)) return;
+    setenv(name, value, 1);
+    has_set = true;
 }
 
 /* Reads the first line of a file, at most LINE - 1 bytes; sets `line` to "" on failure. */
@@ -104,21 +115,21 @@ static const char *choose_kernels(void) {
         return "of its own choice";
     bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    setenv("OPENBLAS_CORETYPE", wide ? "SkylakeX" : "Haswell", 1);
+    set_default("OPENBLAS_CORETYPE", wide ? "SkylakeX" : "Haswell");
     return wide ? "SkylakeX (OPENBLAS_CORETYPE)" : "Haswell (OPENBLAS_CORETYPE)";
 #else
     return "of its own choice";
 #endif
 }
 
-__attribute__((constructor)) static void choose_defaults(void) {
+static void choose_defaults(void) {
     Host host = look_around();
     bool chosen = is_set("OMP_WAIT_POLICY") || is_set("GOMP_SPINCOUNT") || is_set("KMP_BLOCKTIME");
     bool sleep = shares_cores(&host), yield = host.ranks > host.processors;
-    if (!chosen && sleep) setenv("OMP_WAIT_POLICY", "passive", 1);
-    if (yield) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    if (!chosen && sleep) set_default("OMP_WAIT_POLICY", "passive");
+    if (yield) set_default("OMPI_MCA_mpi_yield_when_idle", "1");
     // Open MPI's puts over TCP halve the bandwidth of messages in both directions at once.
-    setenv("OMPI_MCA_btl_tcp_flags", "send", 0);
+    set_default("OMPI_MCA_btl_tcp_flags", "send");
     const char *kernels = choose_kernels();
     if (is_set("HETU_VERBOSE") && strcmp(getenv("HETU_VERBOSE"), "0") != 0 &&
         !number_of("OMPI_COMM_WORLD_RANK") && !number_of("HETU_RANK"))
@@ -133,3 +144,19 @@ __attribute__((constructor)) static void choose_defaults(void) {
                         : "spin",
                 yield ? ", ranks that wait yield" : "", kernels);
 }
+
+#ifdef HETU_IN_PROGRAM
+/* Chooses, and starts the program again with the choice; returns in the program started again. */
+__attribute__((constructor)) static void start(int argc, char **argv) {
+    (void)argc;
+    bool again = is_set("HETU_STARTED");
+    unsetenv("HETU_STARTED");
+    if (!again) choose_defaults();
+    if (again || !has_set) return;
+    setenv("HETU_STARTED", "1", 1);
+    execv("/proc/self/exe", argv);
+    unsetenv("HETU_STARTED");
+}
+#else
+__attribute__((constructor)) static void start(void) { choose_defaults(); }
+#endif
