@@ -81,7 +81,8 @@ def copy_sources(folder, build):
     """The sources that the kernels' tests are built from."""
     for part in ["include", "runtime/base", "runtime/transport", "runtime/exchange", "runtime/device", "runtime/cuda", "runtime/cpu", "test/cuda/twins", "test/cuda/attention"]:
         shutil.copytree(ROOT / part, folder / "sources" / part, dirs_exist_ok=True)
-    shutil.copy(ROOT / "runtime" / "program.mk", folder / "sources" / "runtime")
+    for name in ["program.mk", "cuda.mk"]:
+        shutil.copy(ROOT / "runtime" / name, folder / "sources" / "runtime")
     shutil.copytree(build / "share" / "hetu" / "runtime" / "operators", folder / "sources" / "runtime" / "operators", dirs_exist_ok=True)
     (folder / "sources" / "test" / "cuda" / "exchange").mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "test" / "cuda" / "exchange" / "steps.cu", folder / "sources" / "test" / "cuda" / "exchange")
