@@ -46,7 +46,7 @@ enum { UPLINKS_OF_DEVICE = 8, UPLINKS_PASSED = 2 * UPLINKS_OF_DEVICE };
  * direction is 2 * uplink, plus 1 when it leads into the devices of a duplex uplink. */
 int uplinks_passed(const Cluster *cluster, int from, int to, int directions[UPLINKS_PASSED]);
 
-/* Return the number of directions of a cluster's uplinks, and the bytes a second of one. */
+/* Return the number of directions of a cluster's uplinks, and the bytes a second of a direction. */
 int uplink_directions(const Cluster *cluster);
 double uplink_rate(const Cluster *cluster, int direction);
 

@@ -182,8 +182,7 @@ static bool adds_rows(const Op *op, int bound, const Value *result) {
     return adds;
 }
 
-/* Returns false if the kernel uses offsets and the rule writes dimension `dim` as one with
- * others. */
+/* Returns false if the kernel uses offsets and sees dimension `dim` merged with others. */
 static bool seen_alone(const Op *op, const BoundAccess *access, int bound, int dim) {
     bool alone = dim < 0 || op->def->rule->kind != RULE_CALL ||
                  !op->def->rule->factors[op->binding->factors[bound].factor].offset;

@@ -41,7 +41,7 @@ struct Combining {
     int deepest, step; // depth of the first exchange, and its index in plan->steps
 };
 
-/* A range of a reduction, and the job that divides its combining (-1: each reducer does its own).
+/* A range of a reduction, and the job that divides its combining (-1: each reducer combines alone).
  * Without a tree, the reducers are consecutive and hold the same contribution, if any. */
 typedef struct Stretch {
     const Reduction *reduction;

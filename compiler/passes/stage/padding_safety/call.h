@@ -31,7 +31,7 @@ typedef struct PaddingCheck {
 /* The operator that is analysed. */
 typedef struct Call {
     PaddingCheck *behind;
-    const Op *op, *own;      // of the padded model; the corresponding one of the variant
+    const Op *op, *own;      // operators: of the padded model; of the variant
     int count;               // number of shorter factors
     int factors[MOST_SHORT]; // indices of the shorter factors in the binding
     bool *present;           // by operand of the rule: the call has it
