@@ -20,7 +20,7 @@ enum { ROUNDS = 16 }; // rounds of comparing two clocks
 
 /* An offset of this rank's clock: rank 0's time is this rank's plus `shift`, at time `at`. */
 typedef struct Clock {
-    double at, shift;
+    double at, shift; // seconds
 } Clock;
 
 static Clock opened; // offset when the session opened
