@@ -7,7 +7,7 @@
  *                           {"of": [6, 7], "bandwidth": 1e8, "duplex": false}]}
  *
  * An uplink may have `burst`: so many bytes pass at once after it has been idle, as through a token
- * bucket, by which clouds and `tc` shape links. Meanwhile it refills at the uplink's rate.
+ * bucket, by which clouds and `tc` shape links. Meanwhile the bucket refills at the uplink's rate.
  *
  * `of` is a host, a list of hosts, or a list of devices of one host. `bandwidth` counts bytes a
  * second out of the devices and, without `in`, into them. Unless `duplex`, both directions share

@@ -140,7 +140,7 @@ char *clang_string(Reader *r, CXString string);
 /* Returns the children of a cursor, except attributes. */
 Cursors clang_children(Reader *r, CXCursor cursor);
 
-/* Adds notes to an error of clang's that help to mend it (hints.c). */
+/* Adds notes to an error of clang that help to mend it (hints.c). */
 void clang_hint(Reader *r, const char *text, Position at);
 
 /* ---- type.c ---- */

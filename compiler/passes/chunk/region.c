@@ -277,7 +277,7 @@ static bool has_layers(const Chunked *region) {
     return false;
 }
 
-/* Returns whether chunks save memory: outside operators read at most `elements` / 2 with rows. */
+/* Returns whether chunks save memory: results with rows read outside have at most elements / 2. */
 static bool wins_memory(const Chunked *region) {
     const Module *module = region->module;
     int64_t given = 0;

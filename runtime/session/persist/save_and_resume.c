@@ -110,7 +110,7 @@ static void refuse_foreign(const char *call, ht_session *open, const char *folde
                 call, folder, wrong);
 }
 
-/* Ends the program if the folder is another model's (refuse_foreign); checks each folder once. */
+/* Ends the program if the folder is of another model (refuse_foreign); checks each folder once. */
 static void check_owner(ht_session *open, const char *folder) {
     if (open->owned && !strcmp(open->owned, folder)) return;
     refuse_foreign("ht_save", open, folder, false);

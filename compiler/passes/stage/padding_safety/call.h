@@ -18,7 +18,7 @@
 #include "ir/module.h"
 #include "rule/bounds.h"
 
-enum { MOST_SHORT = 10 }; // most shorter factors of an operator: factors of shorter dimensions
+enum { MOST_SHORT = 10 }; // limit of an operator's shorter factors: those of shorter dimensions
 
 typedef struct PaddingCheck {
     const Module *module, *other; // the padded model, and its variant with the shorter lengths
