@@ -11,8 +11,8 @@
  *
  * `of` is a host, a list of hosts, or a list of devices of one host. `bandwidth` counts bytes a
  * second out of the devices and, without `in`, into them. Unless `duplex`, both directions share
- * `bandwidth`. Messages from a to b pass a's card out, and b's and the switch's in; messages from b
- * to c pass no uplink of the switch. A device of no uplink has a card as fast as `remote`. */
+ * `bandwidth`. Messages from a to b pass out by the uplink of a and in by the uplink of the switch;
+ * messages from b to c pass neither. A device of no uplink has a card as fast as `remote`. */
 #pragma once
 
 #include "hetu/reshard.h"
