@@ -279,7 +279,7 @@ static bool learn_merged(BindCall *call, int i, int dim, const RuleDim *merged) 
     return unknown >= 0 && know(call, unknown, extent / known, i, dim);
 }
 
-/* Infers extents from operand i's merged dimensions (`merged`) or its others. True: one is new. */
+/* Infers extents from operand i's merged or (merged = false) other dimensions. True: one is new. */
 static bool learn_operand(BindCall *call, int i, bool merged) {
     const BindTensor *x = &call->tensors[i];
     bool learnt = false;

@@ -36,10 +36,10 @@
  *
  *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576, 1e-3]]}]
  *
- * "seconds" lists [bytes, seconds]. For most collectives the bytes are the tensor's. For
+ * "seconds" lists [bytes, seconds]. For most collectives these are the bytes of the tensor. For
  * all-to-all, send-receive and send, the bytes are what one device sends, times the number of
  * devices. In send-receive each device sends to one device; in send half of the devices send to the
- * other half. "groups": 2: two groups ran at once, and the bytes are one group's. "processors": 2:
+ * other half. "groups": 2: two groups ran at once; bytes are of one group. "processors": 2:
  * all devices shared two processors. "alone": true: the root of a broadcast or reduction had its
  * own processor. `hetu-reshard --measure` writes such a file. */
 #pragma once
@@ -82,7 +82,7 @@ typedef struct DeviceClass {
     Curve row_bandwidth;                // the same for rows of ROW_BYTES that are not contiguous
     Curve page_bandwidth;               // the same for rows of PAGE_ROW_BYTES, each on another page
     double combined[2][CLUSTER_DTYPES]; // sums, maxima: elements a second by ht_dtype; 0: unknown
-    Curve products[CLUSTER_DTYPES];     // by ht_dtype: operations a second, by their number
+    Curve products[CLUSTER_DTYPES];     // by ht_dtype: operations a second, by operations of a call
 } DeviceClass;
 
 typedef struct ClusterDevice {

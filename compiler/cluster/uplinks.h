@@ -7,12 +7,12 @@
  *                           {"of": [6, 7], "bandwidth": 1e8, "duplex": false}]}
  *
  * An uplink may have `burst`: so many bytes pass at once after it has been idle, as through a token
- * bucket, by which clouds and `tc` shape links. Meanwhile it refills at the uplink's rate.
+ * bucket, by which clouds and `tc` shape links. Meanwhile the bucket refills at the uplink's rate.
  *
  * `of` is a host, a list of hosts, or a list of devices of one host. `bandwidth` counts bytes a
  * second out of the devices and, without `in`, into them. Unless `duplex`, both directions share
- * `bandwidth`. Messages from a to b pass a's card out, and b's and the switch's in; messages from b
- * to c pass no uplink of the switch. A device of no uplink has a card as fast as `remote`. */
+ * `bandwidth`. Messages from a to b pass out by the uplink of a and in by the uplink of the switch;
+ * messages from b to c pass neither. A device of no uplink has a card as fast as `remote`. */
 #pragma once
 
 #include "hetu/reshard.h"
@@ -46,7 +46,7 @@ enum { UPLINKS_OF_DEVICE = 8, UPLINKS_PASSED = 2 * UPLINKS_OF_DEVICE };
  * direction is 2 * uplink, plus 1 when it leads into the devices of a duplex uplink. */
 int uplinks_passed(const Cluster *cluster, int from, int to, int directions[UPLINKS_PASSED]);
 
-/* Return the number of directions of a cluster's uplinks, and the bytes a second of one. */
+/* Return the number of directions of a cluster's uplinks, and the bytes a second of a direction. */
 int uplink_directions(const Cluster *cluster);
 double uplink_rate(const Cluster *cluster, int direction);
 

@@ -116,7 +116,7 @@ static void add_live(int64_t *live, int begin, int end, int64_t bytes) {
     live[end + 1] -= bytes;
 }
 
-/* Sets live[operator] to the bytes of an area in use; `live` comes zeroed, two entries longer. */
+/* Sets live[operator] to the bytes of an area in use. `live` is zeroed, with two entries more. */
 static void find_live(const MemoryArea *area, int64_t *live) {
     const Module *module = area->module;
     for (int i = 0; i < module->ops.count; i++) {

@@ -12,7 +12,7 @@
 
 /* What a conversion sends through the uplink that it keeps busy longest. */
 typedef struct Burst {
-    double busy, bucket; // seconds at the uplink's rate: of the bytes, and of its burst
+    double busy, bucket; // seconds at the uplink's rate: of the bytes, of the uplink's burst
 } Burst;
 
 typedef struct Times {

@@ -95,7 +95,7 @@ struct CExpr {
     CExprKind kind;
     COperation op;
     uint8_t effects; // one of Effects (eval/order.h)
-    bool inner;      // operand of an operator, with which a C compiler may fold it
+    bool inner;      // operand of an operator; a C compiler may fold both
     const CType *type;
     Position at;
     union {

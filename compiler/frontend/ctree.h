@@ -43,7 +43,7 @@ typedef struct CModelUse {
 
 /* Reads and changes of a variable. state/changes.c fills all fields but `uses`. */
 typedef struct CAccess {
-    Array(CSite) changes; // one for each function and range of bytes that it changes
+    Array(CSite) changes; // a site for each function and range of bytes that the function changes
     Array(CSite) reads;
     Array(const CFunction *) through; // functions that change what the variable points to
     Array(CModelUse) uses;            // one for each model (state/state.c)
@@ -149,7 +149,7 @@ typedef struct CName {
 CName cunit_lookup(const CUnit *unit, const char *name);
 /* Returns the meaning of a name, which a rule mentions, in the source of the rule's operator. */
 CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name);
-/* Return and set the meaning of a name of external linkage; cunit_declare: of one at file scope. */
+/* Return and set the meaning of an external name; cunit_declare sets that of a file-scope name. */
 CName cunit_shared(const CUnit *unit, const char *name);
 void cunit_share(CUnit *unit, const char *name, CName what);
 void cunit_declare(CUnit *unit, const char *name, CName what);

@@ -52,7 +52,7 @@ struct CType {
     Array(CField) fields;
     bool is_tensor;                // struct ht_tensor
     bool is_tensor_node;           // struct ht_node *: the content of a tensor
-    const uint8_t *member_bits[2]; // by byte: bits of members, of a union's [0] any, [1] every one
+    const uint8_t *member_bits[2]; // by byte: bits of members; unions: [0] any, [1] every member
 };
 
 /* The types that the evaluator uses, by C's names. */

@@ -14,7 +14,7 @@ struct Frontend {
     Diag *diag;
     const FrontendOptions *options;
     const char *text; // text of the strategy; NULL: the options name the strategies
-    bool surveys;     // frontend_survey: lists all strategies, evaluates the models under no one
+    bool surveys;     // frontend_survey: lists all strategies, evaluates models under none
     Reader *reader;
     CUnit *cunit;
     Unit *unit; // NULL after an error
@@ -46,7 +46,7 @@ static const char *standard(const FrontendPart *part) {
     return std;
 }
 
-/* Reads the file, then the sources that its models need, to run->cunit; NULL there after errors. */
+/* Sets run->cunit to the file and the sources that its models need; to NULL after errors. */
 static void *read_file(void *data) {
     Frontend *run = data;
     CUnit *cunit = run->cunit =

@@ -63,7 +63,7 @@ Frontend *frontend_open(Arena *arena, Diag *diag, const FrontendOptions *options
 /* Returns whether the file calls ht_train or ht_infer. */
 bool frontend_has_models(const Frontend *frontend);
 
-/* Returns the unit under the strategy in `text` instead of the options' ones; NULL after errors. */
+/* Returns the unit under the strategy in `text`, not those of the options; NULL after errors. */
 Unit *frontend_under(Frontend *frontend, const char *text);
 
 /* Returns the unit under no strategy (--strategies); its `strategies` are all those of the source

@@ -15,7 +15,7 @@
 enum { MOST_GROUPS = 8 }; // HT_GROUPS of hetu.h
 
 typedef struct Optimizer {
-    const char *names;                        // pattern of parameters; NULL: all other ones
+    const char *names;                        // pattern of parameters; NULL: all others
     const OpDef *update;                      // NULL: `rule` updates parameters
     const CFunction *rule, *after, *function; // NULL: not given; `function`: the update operator
     const char *rule_name, *after_name;       // names in programs; NULL: programs use the addresses
@@ -26,7 +26,7 @@ typedef struct Optimizer {
 typedef struct Arguments {
     const ModelCall *call;
     const CFunction *function;
-    Array(Optimizer) optimizers; // the one for all other parameters comes first
+    Array(Optimizer) optimizers; // first the one whose `names` is NULL
     DType precision;
     bool averaged;
 } Arguments;

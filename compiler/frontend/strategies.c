@@ -371,7 +371,7 @@ bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeli
     return other;
 }
 
-/* Chooses the strategies that the options name; if none, the source's only one. Reports several. */
+/* Chooses the strategies that options name, else that of the source; reports if it has several. */
 static void choose(Chooser *chooser, const FrontendOptions *options) {
     for (int i = 0; i < options->strategy_count; i++) {
         chooser->word = options->strategies[i];
@@ -497,7 +497,7 @@ static void find_in_file(Chooser *chooser, const char *file) {
 }
 
 /* Adds the strategies of the files that the options name to chooser->choice. Reports a word that is
- * neither a name nor a file; with `others`, a name may be one of another source. */
+ * neither a name nor a file; with `others`, a name may belong to another source. */
 static void find_words(Chooser *chooser, const FrontendOptions *options, bool others) {
     for (int i = 0; i < options->strategy_count; i++) {
         chooser->word = options->strategies[i];

@@ -37,7 +37,7 @@ void strategies_check_waiting(CUnit *unit, Macros macros, const FrontendOptions 
 void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 
 /* Gives shape variables a strategy's values, then a pipeline's lengths. Returns whether a length
- * differs from the strategy's value. Sets *good to false if one is above this value or below 2. */
+ * differs from the strategy's value. Sets *good to false if a length is above it or below 2. */
 bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeline *pipeline,
                              bool *good);
 

@@ -21,7 +21,7 @@ typedef struct BoundFactor {
 typedef struct BoundDim {
     int count;          // number of merged factors; 1 after pass factor_dims
     const int *factors; // indices of bound factors, the major one first
-    int written; // index of the kernel's dimension that contains this one, perhaps beside others
+    int written; // index of the kernel's dimension that this one is in, perhaps with other ones
 } BoundDim;
 typedef struct BoundAccess {
     int access;       // index into the rule's operands or results; equal for variadic tensors

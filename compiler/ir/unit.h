@@ -61,8 +61,8 @@ typedef struct Unit {
     Array(Strategy *) strategies; // the program starts with the first; empty: it runs on one device
     Array(ShapeVariable) shapes;
     Array(const char *) bodiless; // user operators that this source declares but does not define
-    bool prepares; // strategies may arrive at run time: under HETU_BALANCE=1, or it asks for them
-    bool asks;     // it calls ht_prepare or ht_balance
+    bool prepares; // strategies may arrive at run time: under HETU_BALANCE=1, or `asks`
+    bool asks;     // the source calls ht_prepare or ht_balance
     int known;     // the number of strategies that a running program has already (--known); 0: the
                    // unit is a whole program
     const char *std;             // argument of -std, "c17"

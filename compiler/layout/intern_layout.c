@@ -49,7 +49,7 @@ const Layout *layout_intern(Intern *shared, const Layout *layout) {
     return intern(shared, &own, sizeof own);
 }
 
-/* Returns the layout with device d renamed by_number[d]; NULL: renamed its index in the layout. */
+/* Returns the layout with device d renamed by_number[d], or its index if `by_number` is NULL. */
 static const Layout *with_devices(Arena *arena, const Layout *layout, const int *by_number) {
     Layout *renamed = arena_copy(arena, layout, sizeof *layout);
     Group *groups = arena_copy(arena, layout->groups, sizeof *groups * (size_t)layout->group_count);

@@ -104,8 +104,8 @@ typedef struct Region {
 #define LAYOUT_MOST_WEIGHT ((int64_t)1 << 40)
 
 #define LAYOUT_MOST_DENOMINATOR ((int64_t)1 << 62)
-/* Returns the denominator of the fractions where weights (NULL: `count` equal ones) cut; a zigzag
- * cut has twice that. Denominators of nested cuts multiply, up to LAYOUT_MOST_DENOMINATOR. */
+/* Returns the denominator of the fractions at which `count` weights cut (NULL: equal weights); a
+ * zigzag cut doubles it. Denominators of nested cuts multiply, up to LAYOUT_MOST_DENOMINATOR. */
 int64_t layout_denominator(const int64_t *weights, int count);
 
 /* Reads a layout in device numbers from the tokens, up to `close`, which stays the current token;

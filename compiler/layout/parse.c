@@ -407,7 +407,7 @@ bool layout_fits(const Layout *layout, Shape shape) {
     return true;
 }
 
-/* Sets *kind, at first STATE_DUP, to `found`. Returns false after an error: *kind was another. */
+/* Sets *kind, at first STATE_DUP, to `found`. False after an error: *kind had another reduction. */
 static bool check_reduction(Diag *diag, Position at, StateKind found, StateKind *kind) {
     if (*kind != STATE_DUP && *kind != found) {
         diag_error(diag, at, "a layout has one kind of reduction, either 'sum' or 'max'");

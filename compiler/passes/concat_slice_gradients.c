@@ -125,7 +125,7 @@ void pass_concat_slice_gradients(Module *module, const PassContext *context) {
     tile.uses = arena_array(tile.arena, int, module->next_id);
     tile.sum_of = arena_array(tile.arena, Op *, module->next_id);
     find_uses(&tile);
-    // for each sum inside no other: collect and sort its pieces, replace it if they fill the tensor
+    // for each outermost sum: collect and sort its pieces, replace it if they fill the tensor
     for (int i = 0; i < module->ops.count; i++) {
         const Op *sum = module->ops.at[i];
         Pieces pieces = {0};

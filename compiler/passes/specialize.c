@@ -95,7 +95,7 @@ static void refine_classes(Arena *arena, Module *module, const Roles *roles, con
 }
 
 /* Returns the equivalence class of each device, by its index in roles->devices. The devices of a
- * class become a role: of every value they have pieces of equal shapes. */
+ * class become a role: their pieces of every value have equal shapes. */
 static const void **find_classes(Arena *arena, Module *module, const Roles *roles,
                                  const Values *values) {
     const void **standing = arena_array(arena, const void *, roles->device_count),

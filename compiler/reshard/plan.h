@@ -121,7 +121,7 @@ struct Plan {
     PlanCache *cache;
     Array(ht_group) groups;
     const char *name;
-    double seconds;
+    double seconds; // of the whole plan
 };
 
 /* Returns an empty cache for a plan of `device_count` devices. */

@@ -75,8 +75,8 @@ static bool part_kept(const Cut *cut, int part, int64_t n) {
     return cut->kind != STATE_SPLIT || (part + 1) * n / cut->parts > part * n / cut->parts;
 }
 
-/* Finds a cut of a dimension in which all subgroups agree: into equal parts; or, if all cut it once
- * into the same number of parts, more than its extent, into those. Returns false if none exists. */
+/* Finds a cut of a dimension into equal parts in which all subgroups agree. If all cut it once into
+ * the same number of parts, above its extent, some parts are empty. False: there is no such cut. */
 static bool find_split(const Folding *folding, int dim, Cut *cut) {
     int64_t n = folding->view.extent[dim], common = 0;
     int groups = group_count(folding), *state = arena_array(folding->arena, int, groups);
@@ -101,7 +101,7 @@ static bool find_split(const Folding *folding, int dim, Cut *cut) {
     return n > 0 && cut->parts > 1;
 }
 
-/* Makes a cut of state `from` of the old layout's only subgroup and state `to` of the new layout's.
+/* Makes a cut of state `from` of the old layout and state `to` of the new; each has one subgroup.
  * Returns false if one state is not `dup`, or their counts have no common divisor above 1. */
 static bool find_pair(const Folding *folding, int from, int to, Cut *cut) {
     const State *a = &group_at(folding, 0)->states[from], *b = &group_at(folding, 1)->states[to];

@@ -6,7 +6,7 @@
  * size of a replica group, not with the number of devices.
  *
  * On a cluster links are shared, so all devices of a conversion are one replica group. Equivalent
- * sets (cluster_equivalent_devices) take the first one's names: equal conversions are planned once.
+ * sets (cluster_equivalent_devices) take the first set's names: equal conversions are planned once.
  *
  *     ReplicaGroups groups = replica_groups_of(arena, cluster, alike, conversions, count);
  *     const Plan *plan = reshard_plan_all(arena, cluster, groups.first, count);

@@ -18,7 +18,7 @@ static Factor *clause_factor(RuleDraft *draft) {
     return factor < 0 ? NULL : &draft->factors.at[factor];
 }
 
-/* If `said`, reports that a clause says something of the last token again. Returns !said. */
+/* Returns !said. If `said`, reports that a clause is given twice for the last token, a name. */
 static bool first_time(RuleDraft *draft, bool said) {
     const Token *name = draft->tokens.token - 1;
     if (said)

@@ -78,7 +78,7 @@ typedef const Expr *ExprLeafMap(const Expr *leaf, void *context);
 /* Returns the expression with leaf(e) in place of each leaf e; simplifies negations. */
 const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void *context);
 
-/* Makes an expression of one to three arguments without simplifying it; the others are NULL. */
+/* Makes an expression of one to three arguments without simplifying it; unused ones are NULL. */
 const Expr *expr_node(Arena *arena, ExprKind kind, const Expr *a, const Expr *b, const Expr *c);
 
 /* Make simplified expressions. `spelling` NULL: the number is printed. */

@@ -37,7 +37,7 @@ const Expr *rule_gradient(Arena *arena, const Rule *rule, int operand, uint64_t 
 
 /* Traits of functions on which their derivatives depend. */
 enum {
-    SETTLES = 1,      // saturates or becomes linear, more slowly than its argument may grow
+    SETTLES = 1,      // saturates or becomes linear at a polynomial rate; arguments may grow faster
     SETTLES_FAST = 2, // saturates exponentially: faster than any argument can grow
     SINGULAR = 4,     // has points where its derivative is infinite
     LOGARITHM = 8     // derivative: a constant over the argument of the logarithm

@@ -78,7 +78,7 @@ const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);
 /* Makes the operator that converts its operand to an element type. */
 const OpDef *rule_convert(Arena *arena, DType dtype);
 
-/* Returns the kernel for a back end: its own, else the one for all back ends; NULL: none. */
+/* Returns the kernel for this back end, else the kernel for all back ends; NULL: there is none. */
 const RuleKernel *rule_kernel(const Rule *rule, const char *backend);
 
 /* Appends an access as the rule writes it: "x[b.., (g r)]", "xs[][i]". */

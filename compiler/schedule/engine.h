@@ -61,9 +61,9 @@ typedef struct EngineSpan {
 } EngineSpan;
 
 /* Returns how many of `busy` seconds of use take no time when they begin at `now`: the tokens in a
- * resource's bucket. They refill at rate 1; `*due` is when all earlier use has been paid for.
+ * resource's bucket, which refills at rate 1. `*due` is when all earlier use has been paid for.
  *
- *     bucket 3: 2 s at 0 are free, of 2 s at 0 again 1 is, after 1 s idle 1 is */
+ *     bucket 3: 2 s of use at time 0: all are free; 2 s more: 1 s is; after 1 s idle: 1 s is */
 double engine_free(double bucket, double *due, double now, double busy);
 
 /* Runs all tasks and returns their spans, by task. A cycle of waiting tasks is a bug. */

@@ -30,7 +30,7 @@ typedef struct MaxMin {
                              // device[of_device[d + 1]]
     int *disturbed, disturbed_count;
     int *tasks, *resources;               // scratch: the tasks and resources of one connected set
-    int *seen_task, *seen_resource, turn; // scratch: number of each one's last search; of this one
+    int *seen_task, *seen_resource, turn; // scratch: the last search that met it; this search
     double *left, *weight; // scratch by resource: rate left; sum of shares whose speeds grow
 } MaxMin;
 

@@ -149,7 +149,7 @@ Placement *strategy_place(Arena *arena, Diag *diag, const Pipeline *pipeline,
 
 typedef struct Searched {
     bool tower;              // some layer belongs to the tower
-    bool whole, first, last; // some layer is in the range, is its first, is its last
+    bool whole, first, last; // some layer is inside the range; begins it; ends it
     const Layer *highest;    // the highest numbered layer of the tower; NULL: none
     const char *elsewhere;   // another tower that has the first layer of the range; NULL: none
     const char *names[64];   // names of the tower's layers, for suggestions
@@ -251,7 +251,7 @@ static void reach_all(Order *order) {
                 order->reached[from * count + to] |= reaches(order, by, to);
 }
 
-/* Reports a visit that sends data to another visit and needs its data; names the first such. */
+/* Reports a visit that sends data to another visit and needs data of it; names the first one. */
 static void check_visit(const Order *order, int visit) {
     const Visit *own = &order->placement->visits[visit];
     if (!reaches(order, visit, visit)) return;

@@ -44,7 +44,7 @@ static bool parse_rule(StrategyParser *parser, SplitRule *rule) {
     return true;
 }
 
-/* Adds a split rule, or replaces the dimension's rule by it if `turns` implied that one. */
+/* Adds a split rule, in place of the dimension's rule if that was only implied by `turns`. */
 static void add_split(StrategyParser *parser, SplitRule rule) {
     SplitRule *before = strategy_split(parser->open, rule.dim);
     if (before && before->implied) *before = rule;

@@ -4,7 +4,7 @@
  *     array_push(arena, &devices, 3);
  *     for (int i = 0; i < devices.count; i++) use(devices.at[i]);
  *
- * Growing doubles the capacity. Old storage stays in the arena; all of it is less than the new. */
+ * Growing doubles the capacity. Old storage stays in the arena; in all it is less than the new. */
 #pragma once
 
 #include "support/arena.h"

@@ -46,11 +46,11 @@ void tool_read_words(const char *words, const char *what, int least, int most, i
  * Returns the value; NULL: argv[*at] is another option. A missing value ends the process. */
 const char *tool_value(const char *name, char **argv, int *at);
 
-/* Sets options that tool_closest_option suggests besides its table's; `names` ends with NULL. */
+/* Sets options that tool_closest_option suggests besides those of its table; NULL ends `names`. */
 void tool_own_options(const char *const *names);
 
-/* Returns the option of an argp table, or of the tool's own, that a misspelled word such as
- * "--stratgy=4" resembles, as in "--strategy"; NULL: none. */
+/* Returns the option that a misspelled word resembles, such as "--strategy" for "--stratgy=4", from
+ * an argp table or from tool_own_options; NULL: none. */
 const char *tool_closest_option(const struct argp_option *table, const char *word);
 
 /* ---- messages ---- */

@@ -167,8 +167,8 @@ typedef struct ht_arrival {
  * compiling is impossible. NULL ends the list. */
 void ht_register_source(const char *fingerprint, const char *const *words);
 
-/* Does the same for a source that calls neither ht_prepare nor ht_balance: new strategies arrive
- * only under HETU_BALANCE=1. */
+/* Does the same as ht_register_source for a source that calls neither ht_prepare nor ht_balance:
+ * its new strategies arrive only under HETU_BALANCE=1. */
 void ht_register_balanced_source(const char *fingerprint, const char *const *words);
 
 /* Registers the source and header files of the source that was registered last, ended by NULL. The

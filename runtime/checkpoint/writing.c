@@ -109,7 +109,7 @@ static int write_range(const WritingPlan *plan, const char *path) {
 /* ---- rank 0, when all have written ---- */
 
 /* Waits until the checksum files of all ranks exist. Returns 0; ABANDONED if a rank has failed
- * (.part removed, or reported); EPERM if a file is another user's; ETIMEDOUT when patience ends. */
+ * (.part removed, or reported); EPERM if another user owns a file; ETIMEDOUT when patience ends. */
 static int await_sums(const WritingPlan *plan, const char *path) {
     char name[NAME_ROOM];
     struct stat part, sums;
@@ -313,8 +313,8 @@ static void list_failures(const WritingPlan *plan, char *text, size_t room) {
     }
 }
 
-/* Reports this rank's failure at once, to rank 0 and on standard error. Rank 0 awaits the reports
- * of other ranks for a moment where one of them is the cause. */
+/* Reports this rank's failure to rank 0 and on standard error. If another rank is the cause, rank 0
+ * first waits REPORT_SECONDS for the reports of the others. */
 static void share_failure(const Writing *writing) {
     const WritingPlan *plan = &writing->plan;
     double until = timeline_now() + REPORT_SECONDS;

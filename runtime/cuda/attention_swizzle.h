@@ -34,7 +34,7 @@ static __device__ __forceinline__ T &tile_element(T *tile, int row, int column) 
     return tile_piece<D>(tile, row, column / piece_elements<T>)[column % piece_elements<T>];
 }
 
-/* Rows in global memory: `valid` rows of d elements, `pitch` apart. aligned: to 16 bytes. */
+/* `valid` rows of d elements in global memory, `pitch` elements apart. aligned: to 16 bytes. */
 template <typename T> struct Rows {
     const T *data;
     int64_t pitch;

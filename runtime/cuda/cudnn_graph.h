@@ -84,7 +84,7 @@ class CudnnGraph : public CudnnDescriptors {
     void pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t math,
                    const std::vector<CudnnTensor> &x, const CudnnTensor &y, int64_t axis = -1);
     /* Adds c = a b for each pair of the first two indices. Where an index of b has a smaller
-     * extent, several matrices of a share one of b. */
+     * extent, several matrices of a share one matrix of b. */
     void matmul(const CudnnTensor &a, const CudnnTensor &b, const CudnnTensor &c);
     /* Adds a reduction of x over the dimensions in which y has a smaller extent. */
     void reduce(cudnnReduceTensorOp_t op, const CudnnTensor &x, const CudnnTensor &y);

@@ -155,7 +155,7 @@ static void add_replica_groups(const ht_reshard *plan, const ht_reshard *owner,
     }
 }
 
-/* Adds a plan's group; if devices are positions (kind >= 0), for each pipeline of the template. */
+/* Adds a plan's group; for each pipeline of the template if devices are positions (kind >= 0). */
 static void add_placed_group(const ht_reshard *plan, const ht_reshard *owner,
                              const ChannelPlans *plans, const ht_group *group) {
     if (plan->kind < 0) add_replica_groups(plan, owner, NULL, group);

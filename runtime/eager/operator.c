@@ -222,7 +222,7 @@ static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands
 }
 
 /* Fills the results with the reduction's identity (0, or the lowest value for a maximum) if a
- * factor that is not `each` has extent 0. Returns whether one has; then no kernel may run. */
+ * factor that is not `each` has extent 0. Returns whether it did so; then no kernel may run. */
 static bool fill_empty(const Call *call, ht_node *const *results) {
     bool empty = false, maximum = false;
     for (int f = 0; f < call->op->factor_count; f++)

@@ -1,4 +1,4 @@
-/* Chooses the host channel, MPI or fabric (choose_channel.cu: a GPU's), and runs local steps. */
+/* Chooses the host channel, MPI or fabric, and runs local steps. choose_channel.cu is for GPUs. */
 #include "exchange/channel.h"
 
 #include "exchange/async_exchange.h"

@@ -82,7 +82,7 @@ extern const Channel channel_mpi, channel_fabric;
 /* Returns the channel for host memory: channel_fabric if fabric_active(), else channel_mpi. */
 const Channel *channel_of_host(void);
 
-/* channel_of_device returns the channel for device memory: that of channel_use, else the host's. */
+/* Return and set the channel for device memory; without channel_use, it is channel_of_host. */
 const Channel *channel_of_device(void);
 void channel_use(const Channel *of_device);
 
@@ -117,7 +117,7 @@ void channel_messages(const ChannelRun *run, const ht_reshard_step *step, HostTr
 /* Returns the index of a device in a group; 0 if it is not in the group. */
 int channel_position(const ht_group *group, int device);
 
-/* Returns whether a step involves other ranks; channel_verb a verb's name, such as "all-reduce". */
+/* Return whether a step involves other ranks, and the name of a verb, such as "all-reduce". */
 bool channel_communicates(const ht_reshard_step *step);
 const char *channel_verb(ht_verb verb);
 

@@ -23,7 +23,7 @@ typedef struct Rounds {
     int64_t size;          // bytes of an element
     int64_t number;        // number of rounds begun
     int64_t folded;        // elements that a round receives from each member to reduce; 0: none
-    char *to, *parts; // where this rank reduces to; `folded` elements of each member, by member
+    char *to, *parts;      // memory of the reduced elements; by member: `folded` elements to reduce
 } Rounds;
 
 /* Starts the rounds of a step. `run` and `step` must not change until rounds_next returns false. */

@@ -1,7 +1,7 @@
 /* libhetu-start: chooses how threads and ranks wait, OpenBLAS's kernels and how Open MPI uses TCP,
  * before these libraries read the environment.
  *
- * libhetu links this library after OpenMP's, so that the loader runs this library's constructor
+ * libhetu links this library after OpenMP, so that the loader runs this library's constructor
  * first. Spinning threads are faster where each thread has its own core, and slower where threads
  * share a core. A rank of two threads on the two hyperthreads of a core runs at half its speed.
  * A program that contains this file (an emitted folder's) starts itself again with the choice, for

@@ -59,7 +59,7 @@ typedef struct Round {
     int count, (*pair)[2];
 } Round;
 
-/* Returns round `number` of a tournament: in count - 1 rounds, count if odd, all hosts meet. */
+/* Returns round `number` of a tournament: all hosts meet in count - 1 rounds (odd count: count). */
 static Round round_of(Arena *arena, int count, int number) {
     int even = count + count % 2, others = even - 1;
     Round round = {0, arena_alloc(arena, sizeof(int[2]) * (size_t)even)};

@@ -158,9 +158,9 @@ typedef struct OwnStream {
     PlanRun message, reply;
 } OwnStream;
 
-/* Runs a batch of each stream, behind a quarter as many runs: a link lets the first bytes pass
- * faster, as many as it saved up while nothing was sent. Sets the seconds of each stream's batch.
- * The receiver's reply ends a batch, since a sender is done before its bytes have arrived. */
+/* Runs a batch of each stream, after a quarter as many runs that are not timed: a link that was
+ * idle lets some bytes pass faster (its burst). Sets the seconds of each stream's batch. The
+ * receiver's reply ends a batch, since a sender is done before its bytes have arrived. */
 static void stream_batch(OwnStream *own, const Stream *streams, int count, bool together,
                          double *seconds) {
     double mine = 0, all[world_size()];

@@ -63,7 +63,7 @@ typedef struct Probed {
     char buffer[LINE_ROOM];
     size_t held;                 // bytes in `buffer`
     char said[SAIDS][NAME_ROOM]; // by kind: what the probe has said, "a, b"; "": nothing
-    double offset, error;        // of the host's clock from this one's, in seconds; its uncertainty
+    double offset, error;        // seconds: host's clock minus this clock; uncertainty
     bool timed;                  // `offset` is known
 } Probed;
 

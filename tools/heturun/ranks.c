@@ -98,7 +98,7 @@ static bool send_variables(Rank *rank) {
     return true;
 }
 
-/* Sends remote ranks the rest of the exported variables, then a byte 0 a second: heturun lives. */
+/* Sends remote ranks the rest of the exported variables; then, each second, a sign of life. */
 static void tell_alive(const Ranks *ranks) {
     static time_t last;
     struct timespec time;

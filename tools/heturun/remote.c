@@ -23,7 +23,7 @@ enum {
     PATH_ROOM = 4096,
     HOST_ROOM = 256,
     VARIABLES_ROOM = 48 << 10, // bytes of exported variables in all
-    HEAD = 8,                  // bytes of the number before them: digits and the end of a line
+    HEAD = 8,                  // bytes of the number before the variables: digits, end of line
     PATIENCE = 5,              // seconds beyond HETU_TIMEOUT in which heturun may be silent
     LOOK = 20                  // milliseconds that input_ended waits
 };
@@ -302,7 +302,7 @@ static bool enter(const char *folder) {
 }
 
 /* Returns the exit status of --hold for the program's wait status. The program's own 127 and 255
- * become 1: 127 says that the machine lacks something (a library), 255 is the remote shell's. */
+ * become 1: 127 says that the machine lacks something (a library), 255 that ssh failed. */
 static int status_of(const char *program, int status) {
     int own = WEXITSTATUS(status);
     if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);

@@ -152,8 +152,8 @@ static enum CXChildVisitResult find_wide(CXCursor cursor, CXCursor parent, CXCli
     return CXChildVisit_Continue;
 }
 
-/* Returns whether C compilers differ in the type of a constant: it fits in int, and another one of
- * its enum does not. The constant's type is int before C23 and gcc 13, the enum's since. */
+/* Returns whether C compilers differ in the type of an enum constant: it fits in int, but another
+ * constant of the enum does not. Its type is int before C23 and gcc 13, then that of the enum. */
 static bool is_ambiguous(CXCursor constant) {
     bool wide = false;
     if (fits_int(constant))

@@ -100,8 +100,8 @@ static bool is_among(const NameList *names, const char *name) {
     return false;
 }
 
-/* Returns the member that `word`, perhaps misspelt, names, perhaps as another library names it;
- * NULL: none is close. */
+/* Returns the member that `word` means. The word may be misspelt, or another library's name of the
+ * member. NULL: none is close. */
 static const char *meant_member(Arena *arena, const NameList *members, const char *word) {
     NameList known = {0};
     for (int i = 0; i < members->count; i++) array_push(arena, &known, members->at[i]);

@@ -41,7 +41,7 @@ static const Predefined predefined[] = {
 /* In each compiler, C revisions after the last standard have another number. */
 static const Predefined revision = {"__STDC_VERSION__", true, 202000};
 
-/* A macro of the user's whose body has, itself or by another macro, a predefined one, `by`. */
+/* A macro of the user that uses the predefined macro `by`, directly or through other macros. */
 typedef struct Tainted {
     const char *name;
     const Predefined *by;

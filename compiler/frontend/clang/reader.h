@@ -74,7 +74,7 @@ typedef struct ReaderFiles {
 
 /* The pragmas of the translation unit. */
 typedef struct ReaderPragmas {
-    int first;            // index of the source's first pragma among the unit's
+    int first;            // index of the source's first pragma in CUnit.pragmas
     Array(Pragma *) file; // pragmas from `_Pragma` at file scope
     Array(int) file_at;   // for each of `file`, the index in Reader.decls of the next declaration
     StrategyLines strategy_lines;
@@ -134,13 +134,13 @@ Extent clang_extent(Reader *r, CXCursor cursor);
 const char *clang_file(Reader *r, CXFile file);
 const Source *clang_source(Reader *r, const char *file);
 
-/* Copies a string and frees clang's. */
+/* Returns a copy of a string of clang, and frees the string. */
 char *clang_string(Reader *r, CXString string);
 
 /* Returns the children of a cursor, except attributes. */
 Cursors clang_children(Reader *r, CXCursor cursor);
 
-/* Adds notes to an error of clang's that help to mend it (hints.c). */
+/* Adds notes to an error of clang that help to mend it (hints.c). */
 void clang_hint(Reader *r, const char *text, Position at);
 
 /* ---- type.c ---- */
@@ -190,7 +190,7 @@ const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text
 
 /* ---- rounding.c, predefined.c ---- */
 
-/* Sets CUnit.arithmetic: how options of the C compiler permit arithmetic other than C's. */
+/* Sets CUnit.arithmetic: how options of the C compiler permit arithmetic that differs from C. */
 void clang_note_rounding(Reader *r);
 
 /* Reports uses of macros that clang and the C compiler define differently. */

@@ -208,7 +208,7 @@ static bool args_conflict(const CExpr *expr) {
 }
 
 /* Evaluates a call. Arguments are evaluated from the last to the first, as gcc does on x86-64, so
- * that operators get the same numbers of ht_stream. */
+ * that calls of ht_stream among the arguments return the same numbers as in the C program. */
 Val eval_call(Eval *ev, const CExpr *expr) {
     enum { MOST_ARGUMENTS = 64 };
     Val args[MOST_ARGUMENTS];

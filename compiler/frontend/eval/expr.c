@@ -323,7 +323,7 @@ static bool is_call(const CExpr *expr, bool with_number) {
 }
 
 /* Returns whether gcc's order of operands is known. The operands must be variables and calls; one
- * of them may be combined with a number. gcc must fold no outer operator with this one. */
+ * of them may be combined with a number. The expression is not an operand that gcc may fold. */
 static bool has_known_order(const CExpr *expr) {
     const CExpr *a = expr->a, *b = expr->b;
     bool good = (a->kind == C_VAR || is_call(a, true)) && (b->kind == C_VAR || is_call(b, true));

@@ -139,7 +139,7 @@ static Val fma_call(const Call *call, bool narrow) {
                             : fma(a[0].f, a[1].f, a[2].f));
 }
 
-/* Evaluates functions that round to integers, abs and its like, ldexp, scalbn; false: another. */
+/* Evaluates functions that round to integers, abs, labs, ldexp, scalbn; false: another function. */
 static bool integer_call(Eval *ev, const Call *call, const char *name, Val *value) {
     static const struct {
         const char *name;

@@ -314,7 +314,7 @@ int64_t place_member_bits(Eval *ev, const CType *type) {
     return count;
 }
 
-/* Marks bytes that have bits of no member as padding; records which other bits of them are set. */
+/* Marks bytes with padding bits as PADDING, and records which of their member bits are set. */
 static void mark_padding(Eval *ev, Place place, const CType *type, bool shared) {
     for (int64_t i = 0; type->kind == CT_ARRAY && i < type->count; i++) {
         const CType *base = type->base;

@@ -32,9 +32,9 @@ typedef struct Track {
 
 typedef struct Object {
     uint8_t *bytes;
-    uint8_t *unknown; // a Knowledge for each byte; NULL: all known
-    uint8_t *set;     // bits that were set in bytes that are UNSET or PADDING; NULL: none
-    int64_t size, capacity;
+    uint8_t *unknown;       // a Knowledge for each byte; NULL: all known
+    uint8_t *set;           // bits that were set in bytes that are UNSET or PADDING; NULL: none
+    int64_t size, capacity; // bytes
     uint32_t id, generation;
     uint64_t born; // number in the order of creation
     bool live, has_unknown;
@@ -57,7 +57,7 @@ typedef struct Heap {
 
 typedef struct Place {
     Object *object;
-    int64_t offset;
+    int64_t offset; // bytes
 } Place;
 
 /* A value. An integer is wrapped to its type and extended to 64 bits; memory.c describes pointers.

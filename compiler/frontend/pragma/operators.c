@@ -151,7 +151,7 @@ static void check_gradient(CUnit *unit, const Rule *rule) {
         declared(unit, rule->grad.function, rule->grad.at, "void %s(ht_grad *g);");
 }
 
-/* Returns whether `joiner` takes the results of two calls of `rule` and gives as many as one. */
+/* Returns whether `joiner` takes the results of two calls of `rule` and has as many as one call. */
 static bool joins(const Rule *joiner, const OpDef *joining, const Rule *rule) {
     bool fits = joiner->result_count == rule->result_count &&
                 joiner->operand_count == 2 * rule->result_count && !joining->attr_count;

@@ -221,7 +221,7 @@ static bool read_layer_number(CUnit *unit, Pragma *pragma, const Scope *scope, i
     return false;
 }
 
-/* Returns whether a name stands alone in the parentheses and can only be that of a layer. */
+/* Returns whether a name stands alone in the parentheses and can only name a layer. */
 static bool at_layer_name(const CUnit *unit, const Tokens *tokens, const Scope *scope) {
     return tokens->token->kind == TOKEN_NAME && tokens_before(tokens, ")") &&
            !expression_names(unit, scope, tokens->token->text);

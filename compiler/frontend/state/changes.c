@@ -195,7 +195,7 @@ static void change(Scan *s, const CExpr *place, Position at) {
     scan_place(s, place);
 }
 
-/* Records the changes that follow from taking an lvalue's address, which is used as `use` says. */
+/* Records the changes that may follow when an lvalue's address is used as `use` says. */
 static void give_address(Scan *s, const CExpr *place, Use use, Position at) {
     const CExpr *pointer;
     CVar *var = place_root(place, &pointer);
@@ -210,7 +210,7 @@ static void give_address(Scan *s, const CExpr *place, Use use, Position at) {
     }
 }
 
-/* Records a read of an lvalue, and changes through pointers in its value, used as `use` says. */
+/* Records a read of an lvalue, used as `use` says, and changes through pointers in its value. */
 static void give_value(Scan *s, const CExpr *place, Use use) {
     const CExpr *pointer;
     CVar *var = place_root(place, &pointer);

@@ -37,6 +37,6 @@ typedef struct AsyncCollectives {
 AsyncCollectives module_async_collectives(Arena *arena, const Module *module);
 
 /* Returns the operator before which a conversion begins, after pass specialize. This is the first
- * operator of the preceding layer, or of the same layer if that is the first of its phase, but not
- * before the operand is made. For a conversion that is not a prefetch, returns `op`. */
+ * operator of the preceding layer, or of the same layer if no layer precedes it in the phase, or
+ * later if the operand is made later. For a conversion that is not a prefetch, returns `op`. */
 const Op *op_prefetch_point(const Module *module, const Op *op);

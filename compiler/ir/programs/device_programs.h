@@ -56,7 +56,7 @@ bool role_has(Module *module, const Role *role, const Value *value);
 bool role_runs(Module *module, const Role *role, const Op *op);
 
 /* Returns the operator that makes a value on a role's devices; for the result of operator `union`,
- * the maker of the operand on them. NULL: they do not hold the value, or no operator makes it. */
+ * the maker of the operand on these devices. NULL: they lack the value, or no operator makes it. */
 const Op *role_maker(Module *module, const Role *role, const Value *value);
 
 /* Returns the largest number of bytes that a device of the role holds of a value. Devices differ
@@ -67,7 +67,7 @@ int64_t role_bytes(Module *module, const Role *role, const Value *value);
  * operators of an async conversion share its space: 0 for all of them but the first. */
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op);
 
-/* Returns the value that owns the storage of a value: an in-place result uses its operand's. */
+/* Returns the owner of a value's storage: an in-place result uses the storage of its operand. */
 const Value *value_storage(const Value *value);
 
 /* Returns value_storage on a role's devices. There, the result of operator `union` (ir/builtin.h)

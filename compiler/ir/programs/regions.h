@@ -20,18 +20,18 @@ const Region *value_region(Module *module, const Value *value, int device);
 int value_same_boxes(Module *module, const Value *value, int device);
 
 /* Returns the regions of all devices of the value's layout, in its order. Writes the devices to
- * *devices and their number to *count. For a value of a stage they are representatives. */
+ * *devices and their number to *count. For a value of a stage the devices are representatives. */
 const Region *value_regions(Module *module, const Value *value, const int **devices, int *count);
 
-/* Returns the *count devices of a value's layout; for a stage's value, all that they represent. */
+/* Returns the *count devices of a value's layout; on a stage, all devices that these represent. */
 const int *value_holders(Arena *arena, Module *module, const Value *value, int *count);
 
 /* Writes to extent[] a value's local extents if it is one box on the device; zeros if the device
  * holds nothing. Returns false if the value is several boxes there. */
 bool value_local(Module *module, const Value *value, int device, int64_t *extent);
 
-/* Returns the bytes of a value on a device. Of results of `collect`, and of inputs that
- * micro-batches read in parts, these are the bytes of all micro-batches. */
+/* Returns the bytes of a value on a device. Counts all micro-batches for results of `collect`, and
+ * for inputs that micro-batches read in parts. */
 int64_t value_local_bytes(Module *module, const Value *value, int device);
 
 /* Returns whether an operator may run on any set of elements, in any order. True if each tensor,

@@ -17,7 +17,7 @@ bool ir_verify(Module *module);
 bool ir_verify_text(Module *module, Position at);
 bool ir_verify_op(Module *module, const Op *op, Position at);
 
-/* Checks a layout that fits the value's shape: its devices are the strategy's, it has no view, and
+/* Checks a layout that fits the value's shape: it has only devices of the strategy and no view, and
  * parameters, states and inputs have no pending reduction. Returns false after an error at `at`. */
 bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at);
 

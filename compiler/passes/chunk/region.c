@@ -182,8 +182,7 @@ static bool adds_rows(const Op *op, int bound, const Value *result) {
     return adds;
 }
 
-/* Returns false if the kernel uses offsets and the rule writes dimension `dim` as one with
- * others. */
+/* Returns false if the kernel uses offsets and sees dimension `dim` merged with others. */
 static bool seen_alone(const Op *op, const BoundAccess *access, int bound, int dim) {
     bool alone = dim < 0 || op->def->rule->kind != RULE_CALL ||
                  !op->def->rule->factors[op->binding->factors[bound].factor].offset;
@@ -278,7 +277,7 @@ static bool has_layers(const Chunked *region) {
     return false;
 }
 
-/* Returns whether chunks save memory: outside operators read at most `elements` / 2 with rows. */
+/* Returns whether chunks save memory: results with rows read outside have at most elements / 2. */
 static bool wins_memory(const Chunked *region) {
     const Module *module = region->module;
     int64_t given = 0;

@@ -246,7 +246,7 @@ static void forget_functions(Module *module) {
     module->library->gradients.count = 0;
 }
 
-/* Numbers a multi-stage model's operators (OpSource.op). Gradients' operators copy the numbers. */
+/* Numbers the operators of a multi-stage model (OpSource.op). Gradient operators copy these. */
 static void number_units(Module *module) {
     bool stages = false;
     for (int p = 0; module->strategy && p < module->strategy->pipelines.count; p++)

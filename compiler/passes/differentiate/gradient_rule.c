@@ -99,7 +99,7 @@ static bool mentions_absent(const Deriver *deriver, const Expr *expr) {
 }
 
 /* Returns whether the result is the body's value without rounding: nothing is summed, and the
- * result's type is at least as wide as float and every operand's. */
+ * result's type is at least as wide as float and as the type of every operand. */
 static bool result_is_body(const Deriver *deriver) {
     DType dtype = deriver->op->results[0]->type.dtype;
     if (deriver->rule->form != RULE_MAP) return false;
@@ -201,7 +201,7 @@ static Access access_of(const Deriver *deriver, const char *name, const BoundAcc
                     .pitch = -1};
 }
 
-/* Marks as known each factor that is a dimension's only unknown one. Returns whether any is. */
+/* Marks each factor that is the only unknown one of a dimension; returns whether it marked any. */
 static bool learn(const BoundAccess *access, bool *known) {
     bool learnt = false;
     for (int d = 0; d < access->rank; d++) {

@@ -50,7 +50,7 @@ static void name_run(Naming *naming, int node, const char *name, Position at) {
 }
 
 /* Returns the nodes into which a merged dimension (`compound`) or a reshape splits the class of
- * `node`, and writes their number to *count; NULL: none does. */
+ * `node`, and writes their number to *count; NULL: the class is not split. */
 static const int *parts_of(const Naming *naming, int node, bool compound, int *count) {
     int root = classes_root(naming->classes, node), index = naming->equation[compound][root];
     if (!index) return NULL;
@@ -83,7 +83,7 @@ static bool any_named(const Naming *naming, int node) {
     return false;
 }
 
-/* Names a dimension: in round 0 if one atom or a rule's merged dimension, in round 1 if unnamed. */
+/* Names a dimension: round 0 if it is one atom or merged in a rule, round 1 other nameless ones. */
 static void name_class(Naming *naming, int node, const char *name, Position at, int round) {
     int count;
     bool direct = classes_atoms(naming->classes, node) <= 1 || parts_of(naming, node, true, &count);

@@ -143,7 +143,7 @@ static bool check_cuts(const Reader *reader, const Layout *layout, const Match *
            check_cut(reader, layout, layout->top_dim, &now[layout->top_dim]);
 }
 
-/* Returns the state for the new dimensions. `dup` replaces cuts into one piece or of dims gone. */
+/* Returns the state for the new dimensions: `dup` for one piece, or if the dimension is gone. */
 static State renumber_state(State state, const Match *now) {
     if (state.kind != STATE_SPLIT) return state;
     if (state.count == 1 || now[state.dim].gone)

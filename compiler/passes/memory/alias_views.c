@@ -127,7 +127,7 @@ static int dim_of_factor(const Op *op, const BoundAccess *bound, int factor) {
     return -1;
 }
 
-/* Returns whether a value has type and extents of the whole; `dim` may lack or have any extent. */
+/* Returns whether a value has the type and extents of the whole, `dim` aside, which it may lack. */
 static bool fits_into(const Value *value, const Value *whole, int dim) {
     int lacking = whole->type.rank - value->type.rank;
     if (lacking < 0 || lacking > 1 || value->type.dtype != whole->type.dtype ||

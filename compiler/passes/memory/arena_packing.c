@@ -32,8 +32,8 @@ static bool are_together(const PackItem *a, const PackItem *b) {
     return a->begin <= b->end && b->begin <= a->end;
 }
 
-/* Returns the offset of the smallest gap that fits, between items whose lifetimes overlap this
- * item's; if no gap fits, returns the end of the last such item. */
+/* Returns the offset of the smallest gap that fits, between items alive at the same time as this
+ * item; if no gap fits, returns the end of the last such item. */
 static int64_t find_gap(Packer *packer, const PackItem *item) {
     int64_t bytes = rounded(item->bytes), end = 0, best = -1, smallest = INT64_MAX;
     packer->comparisons += packer->placed_count;

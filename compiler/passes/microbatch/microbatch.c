@@ -24,7 +24,7 @@
 #include "passes/differentiate/differentiate.h"
 #include "passes/pass_manager.h"
 
-/* Limit of values that the pass makes from one: counted copies, sums, parts, the value itself. */
+/* Most values that the pass makes of one value: counted copies, sums, parts, the value itself. */
 enum { MOST_MADE = 6 };
 
 typedef struct Loop {

@@ -91,7 +91,7 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
 bool version_reaches(const Assigner *assigner, const Version *version);
 
 /* Return the newest version that the current operator may read, and the version that is cheapest to
- * convert to `to` (*price). If the operator may read none, all count, and a message sends one. */
+ * convert to `to` (*price). If it may read no version, all versions count: a message sends one. */
 const Version *newest_version(const Assigner *assigner, const Version *versions);
 const Version *cheapest_version(const Assigner *assigner, const Version *versions,
                                 const Sharding *to, double *price);

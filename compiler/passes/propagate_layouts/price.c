@@ -154,7 +154,7 @@ double price_crossing(const Assigner *assigner, const Value *value, const Shardi
     return known_price(assigner, value, NULL, to);
 }
 
-/* Returns the price of bytes: seconds over a host's links; without a cluster, their number. */
+/* Returns the price of bytes: seconds over a host's links; without a cluster, the bytes. */
 static double bytes_price(const Assigner *assigner, double bytes) {
     return cluster_of(assigner) ? bytes / cluster_of(assigner)->local.bandwidth : bytes;
 }

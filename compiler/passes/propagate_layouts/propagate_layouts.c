@@ -112,7 +112,7 @@ static bool same_layer(const Op *a, const Op *b) {
            layer_equal(a->source->layer, b->source->layer);
 }
 
-/* Returns `from`; its reduced, replicated copy if one of the layouts has sums, one maxima. */
+/* Returns `from`, or its reduced and replicated copy if one layout has sums, the other maxima. */
 static Value *reducible(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         const char *reason) {
     StateKind before = layout_partial(from->layout), after = layout_partial(to);
@@ -298,8 +298,8 @@ static void propagate_op(Propagation *propagation, Op *op) {
     }
 }
 
-/* Returns the layout in which a parameter is updated: that of its states or, without states, of its
- * new value, else of the parameter. NULL: the optimizer does not update the parameter. */
+/* Returns the layout in which a parameter is updated: the layout of its states, or of its new value
+ * if it has no states; if these have no layout, its own. NULL: the parameter is not updated. */
 static const Layout *update_layout(const Propagation *propagation, const Parameter *parameter) {
     const Op *op = propagation->update[parameter->value->index];
     if (!op) return NULL;

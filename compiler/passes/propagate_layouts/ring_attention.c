@@ -187,7 +187,7 @@ static bool joins_pieces(const Round *round, const Op *joiner, const int *result
     return true;
 }
 
-/* Makes the joiner of some results. Its operands are placeholders; clones of the joiner get others.
+/* Makes the joiner of some results. Its operands are placeholders, which clones replace by results.
  * Returns false if the rule does not fit the results. */
 static bool add_joiner(Round *round, const OpDef *def, const int *result, int count) {
     Module *module = round->propagation->module;

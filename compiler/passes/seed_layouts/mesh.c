@@ -42,8 +42,8 @@ static const MeshAxis *find_axis(const Stage *stage, const char *name) {
     return NULL;
 }
 
-/* Returns whether a split rule needs the axis in prime factors. True if some of these cut the first
- * factor of a merged dimension, the others the next. */
+/* Returns whether a split rule needs the axis in prime factors: some of them cut the first factor
+ * of a merged dimension, and the others cut the second factor. */
 static bool must_factor(const Module *module, const MeshAxis *axis) {
     const Strategy *strategy = module->strategy;
     for (int i = 0; !axis->weights && i < strategy->splits.count; i++)
@@ -84,8 +84,8 @@ static void add_axes(Module *module, Mesh *mesh, const MeshAxis *axis) {
         for (; rest % p == 0; rest /= p) add_axis(module, mesh, axis, p, NULL);
 }
 
-/* Adds the mesh rules of one `name:axis`. Each part of the axis cuts the name's first factor if the
- * part divides it evenly or is coprime to it, else the next. *cut: pieces of the first so far. */
+/* Adds the mesh rules of one `name:axis`. A part of the axis cuts the first factor of `name` if it
+ * divides its rest or is coprime to it, else the second. *cut: pieces of the first so far. */
 static void add_rules(Module *module, Mesh *mesh, const SplitRule *split, const char *axis,
                       int64_t *cut) {
     int64_t head = head_extent(module, split->dim);

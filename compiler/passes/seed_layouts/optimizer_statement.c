@@ -55,7 +55,7 @@ static bool may_lie(const Module *module, const Value *here, const Value *there,
     return same && missing < 0;
 }
 
-/* Returns, under the other strategy, the layout of a parameter's states, else of the parameter. */
+/* Returns, under the other strategy, the layout of a parameter's states; its own if it has none. */
 static const Layout *layout_there(const Parameter *there) {
     return there->state_count ? there->states[0]->layout : there->value->layout;
 }

@@ -30,8 +30,8 @@ static bool all_results_have(const Op *op, int f) {
     return true;
 }
 
-/* Returns whether some tensor has a dimension without a factor, which no axis may cut. Pass
- * factor_dims makes one of a merged dimension whose factors do not match the rest of the model. */
+/* Returns whether some tensor has a dimension without a factor, which no axis may cut. Such
+ * is a merged dimension whose factors do not match the rest of the model (pass factor_dims). */
 static bool has_opaque(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         for (int d = 0; op->operands[k] && d < op->binding->operands[k].rank; d++)
@@ -54,7 +54,7 @@ static bool is_merged(const Rule *rule, int factor) {
     return false;
 }
 
-/* Returns whether bound factor f is an inner part of a dimension that the kernel sees as one. A
+/* Returns whether bound factor f is an inner part of one of the dimensions that the kernel sees. A
  * piece of f would then not be a contiguous range of that dimension. */
 static bool is_inner(const Value *value, const BoundAccess *access, int f) {
     int d = value ? factor_dim(access, f) : -1;

@@ -33,7 +33,7 @@ static bool is_zero_axis(const Module *module, const Mesh *mesh, int axis) {
     return cuts;
 }
 
-/* Returns the layout of states whose parameter has no sharding; plain `zero` cuts its replicas. */
+/* Returns the layout of the states of a parameter without sharding; `zero` cuts its replicas. */
 static const Layout *spread_layout(Module *module, const Value *param) {
     if (module_zero(module) == 0 || module->strategy->zero_axes.count) return param->layout;
     return module_layout_shard_replicas(module, param->layout, param->type);

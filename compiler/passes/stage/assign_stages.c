@@ -212,7 +212,7 @@ static int reader_visit(const Op *op, const int *earliest) {
     return visit;
 }
 
-/* Sets the visits of a section's operators: known_visit, else the first reader's, else the last. */
+/* Sets the visits of a section's operators: known_visit, else reader_visit, else the last visit. */
 static void assign_visits(Staging *staging, Section section, int *unit) {
     Module *module = staging->module;
     int last = staging->placement->visit_count - 1,

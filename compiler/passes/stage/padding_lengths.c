@@ -76,7 +76,7 @@ static bool stays_whole(const Type given[2], Type refined) {
     return true;
 }
 
-/* Returns whether shorter dimensions of inputs are whole ones of the source; else reports one. */
+/* Returns whether the shorter dimensions of each input stay whole; else reports an input. */
 static bool inputs_fit(const Module *module, const ModuleLinks *links, const LengthVariant *variant,
                        Position at) {
     for (int i = 0; i < module->inputs.count; i++) {

@@ -33,8 +33,8 @@ bool program_relax(Program *program);
 bool program_is_impossible(const Program *program);
 
 /* Solves with integers by branch and bound, after program_relax, within `seconds` and to a relative
- * gap. Returns false when no solution was found. program_bound then returns a lower bound of the
- * least cost in either case: the relaxation's, or a better one that was proven. */
+ * gap. Returns false when no solution was found. In either case program_bound then returns a lower
+ * bound of the least cost: the bound of the relaxation, or a better proven bound. */
 bool program_integers(Program *program, double seconds, double gap);
 
 /* Return the last solution's cost, a lower bound of the least cost, and a row's relaxation dual. */

@@ -4,7 +4,7 @@
 #include "ir/module.h"
 
 typedef struct ModelWork {
-    int count; // number of `layers`, in the model's order; without layers, one that is NULL
+    int count; // number of `layers`, in the model's order; without layers, one NULL
     const Layer *const *layers;
     double *work;        // by layer: its fraction of a step's computation, forward and backward
     double weights;      // the fraction of the work that computes parameters' gradients (wgrad)

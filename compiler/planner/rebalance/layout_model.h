@@ -30,7 +30,7 @@ typedef struct ModelPipeline {
 typedef struct LayoutModel {
     const Strategy *like; // the strategy that supplies all clauses that are not listed here
     const ModelWork *work;
-    double fill;
+    double fill; // time of a pipeline: microbatches * most + fill * (sum of stage times - most)
     bool ranges; // some stage has several ranges of layers (model chunks)
     bool whole; // every pipeline is one stage with one micro-batch; rows are then shared one by one
     int pipeline_count;

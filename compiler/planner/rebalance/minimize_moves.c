@@ -9,8 +9,8 @@ typedef struct Settling {
     const LayoutModel *now;
     LayoutModel *laid;
     const double *rates;
-    double time, moves;
-    long left; // swaps still to be tried: fewer with many devices, since each takes longer
+    double time, moves; // of the best layout so far: time of a step; bytes that move
+    long left;          // swaps still to be tried: fewer with many devices, since each takes longer
 } Settling;
 
 /* Returns whether fewer bytes move after a swap and the step is not longer; then records both. */

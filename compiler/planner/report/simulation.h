@@ -32,8 +32,8 @@ typedef struct PipelineGroup {
     StageGraph graph;
     const Schedule *schedule;
     const Timeline *timeline; // its spans count from `begin`
-    double begin;
-    TimelineRow *lanes; // by stage
+    double begin;             // of the table, in the unit of Simulation.length
+    TimelineRow *lanes;       // by stage
 } PipelineGroup;
 
 /* An asynchronous gradient reduction, which overlaps with the schedules' tables. */

@@ -22,7 +22,7 @@ typedef struct SlotCost SlotCost;
 /* The costs on a group of devices at one degree and number of rows, by slot (model_slot). */
 typedef struct Costs {
     int group;
-    double tensor, rows;
+    double tensor, rows; // degree of tensor parallelism; rows of a micro-batch
     SlotCost *slots[RECOMPUTES];
     double inputs; // bytes of the inputs for the whole batch
 } Costs;

@@ -28,7 +28,7 @@ void search_baselines(Search *search);
 
 /* Minimum memory: if no strategy fits, finds the one that needs the least memory (min_memory.c). */
 
-/* Evaluates strategies until one fits, no optimistic bound is below the least need or tries end. */
+/* Evaluates strategies until one fits, no bound is below the least need, or all tries are used. */
 void search_min_memory(Search *search);
 
 /* An optimistic bound of memory: the least ratio so far of real need to closed form. Each kind of

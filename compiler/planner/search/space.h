@@ -26,9 +26,9 @@ typedef struct Arrangement {
 typedef struct Choice {
     Arrangement shape;
     int shape_number, zero;
-    int64_t rows, batch; // rows of a micro-batch (0: the batch as a whole); rows of the batch that
-                         // the pipeline gets
-    double seconds, need;
+    int64_t rows, batch;  // rows of a micro-batch (0: the batch as a whole); rows of the batch that
+                          // the pipeline gets
+    double seconds, need; // as in Candidate
     const Candidate *other; // the candidate of heterogeneous.c; NULL: the choice is one pipeline
 } Choice;
 

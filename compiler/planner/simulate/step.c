@@ -232,7 +232,7 @@ typedef struct Table {
     int *place; // by actor: its index among the pipeline's actors; -1: it is in another pipeline
     int width;  // the number of the pipeline's actors
     int *done;  // by event and actor index: the task with which the actor ends the event; -1: the
-                // event is not the actor's
+                // actor has no such event
     const WaitFor *waited; // the events that the present event waits for
     int waited_count;
 } Table;

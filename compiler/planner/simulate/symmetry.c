@@ -100,8 +100,8 @@ typedef struct Colours {
     int count, *of;       // number of colours; colour of each device
     int *index;           // by device number: the array index
     uint64_t *found;      // hashes by which colours are split next
-    int uplinks, *uplink; // colours of directions of uplinks: their number, and one by direction
-    uint64_t *passed;     // by direction: hashes by which their colours are split next
+    int uplinks, *uplink; // number of colours of uplink directions; by direction: its colour
+    uint64_t *passed;     // by direction: the hash by which its colour is split next
 } Colours;
 
 static uint64_t changes_hash(const Changes *changes, int device) {

@@ -102,7 +102,7 @@ typedef struct Collectives {
     int ranks;
     double groups, share; // number of collectives; most busy devices on one processor
     double inner;         // most busy devices of one group on one processor
-    double others;        // if the root is alone on a processor: most devices on one other; else 0
+    double others;        // if the root has its own processor: most devices on another; else 0
     double turns;         // most collectives that one device does one after another
     double bytes;         // bytes of the largest collective
 } Collectives;

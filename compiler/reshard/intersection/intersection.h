@@ -15,7 +15,7 @@ typedef enum Side { SIDE_FROM, SIDE_TO } Side;
 
 typedef struct Bundle {
     Array(int) cells;
-    int64_t volume;
+    int64_t volume;        // elements
     int holder_count[2];   // by Side: the number of holdings that contain the bundle
     const int *holders[2]; // by Side: these holdings; bundles with equal holdings share the list
 } Bundle;

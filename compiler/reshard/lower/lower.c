@@ -71,7 +71,7 @@ static bool has_room(const Lowering *lowering, const Segment *kept) {
     return false;
 }
 
-/* Reserves scratch for a reduction that stays in it between steps: partial, or of a local task. */
+/* Reserves the scratch that keeps a partial reduction, or one of a local task, between steps. */
 static void reserve(Lowering *lowering, const Segment *segment, bool partial) {
     const Task *task = &lowering->plan->tasks.at[segment->task];
     Segment kept = resident_segment(lowering->plan, *segment, partial);

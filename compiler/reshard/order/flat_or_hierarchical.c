@@ -22,7 +22,7 @@ enum { MOST_PARTS = 1 << 16 };
 /* A plan that was made completely, to be compared with others. */
 typedef struct Attempt {
     Plan plan;
-    int64_t most_sent, most_received;
+    int64_t most_sent, most_received; // bytes of a device
 } Attempt;
 
 /* The state of the choice between attempts. */

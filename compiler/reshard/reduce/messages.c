@@ -41,7 +41,7 @@ struct Combining {
     int deepest, step; // depth of the first exchange, and its index in plan->steps
 };
 
-/* A range of a reduction, and the job that divides its combining (-1: each reducer does its own).
+/* A range of a reduction, and the job that divides its combining (-1: each reducer combines alone).
  * Without a tree, the reducers are consecutive and hold the same contribution, if any. */
 typedef struct Stretch {
     const Reduction *reduction;
@@ -305,8 +305,8 @@ static int reducer_at(const Reduction *reduction, int64_t element) {
     return reduction->reducers.at[r];
 }
 
-/* Returns the job of a tree of devices: of each contribution, holder `turn` modulo the number of
- * holders; a reducer that holds a contribution comes first. */
+/* Returns the job of a tree of devices, one for each contribution: holder `turn` modulo the number
+ * of its holders. A reducer that holds a contribution stands for it and comes first. */
 static Job tree_job(const Combining *combining, const Stretch *stretch, int turn) {
     const Task *task = combining->task;
     Arena *arena = combining->planner->arena;

@@ -6,8 +6,8 @@
  * reduce-scatter, or a reduce if one device keeps all parts (reduce_scatter.c). All other values
  * are reduced by messages (messages.c).
  *
- * The order in which contributions are added is runtime/exchange/collective_rounds.h's on hosts,
- * NCCL's on GPUs.
+ * On hosts, contributions are added in the order of runtime/exchange/collective_rounds.h; on GPUs,
+ * NCCL chooses the order.
  *
  *     {sum:4} to {dup:4}: all-reduce    {sum:4} to {0:4}: reduce-scatter    {sum:4} to [0]: reduce
  */

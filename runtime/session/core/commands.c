@@ -83,8 +83,8 @@ static void report_pace(const Program *program, Payload *payload) {
     if (!wanted) free(all);
 }
 
-/* Sets `hyper` to the hyperparameters of all optimizers, on every rank. The command has the first
- * optimizer's; rank 0 broadcasts those of further optimizers, if any. */
+/* Sets `hyper` to the hyperparameters of all optimizers, on every rank. The command has those of
+ * the first optimizer; rank 0 broadcasts those of further optimizers, if any. */
 static void share_hyper(const Command *command, float *hyper) {
     memcpy(hyper, command->run.hyper, sizeof command->run.hyper);
     if (command->run.more)

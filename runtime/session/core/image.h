@@ -15,7 +15,7 @@ int image_count(void);
 const RegisteredImage *image_at(int index);
 
 /* Returns the first image of a model function with these options and optimizer (NULL: ht_infer).
- * Returns -1 if the model has no image. Ends the program if all images of the model have others. */
+ * Returns -1 if the model has no image. Ends the program if no image of the model has them. */
 int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer,
                const ht_program_options *options);
 
@@ -50,5 +50,5 @@ int image_devices(const ht_image *image);
 /* Returns the largest number of devices of an image, idle ones included; 0: no images. */
 int image_ranks(void);
 
-/* Ends the program if an image's version is not this library's, or two models have one address. */
+/* Ends the program if an image is of another library version, or two models have one address. */
 void image_check(void);

@@ -73,7 +73,7 @@ typedef struct FedInputs {
 FedInputs *program_take_inputs(const Program *program);
 void program_give_inputs(Program *program, FedInputs *inputs);
 
-/* Runs a training step or forward pass. Returns the loss on rank 0; 0 elsewhere, or without one. */
+/* Runs a training step or forward pass. Returns the loss on rank 0; 0: another rank, or no loss. */
 float program_run(Program *program, const float *hyper);
 
 /* Gathers a whole output in `to` on rank 0. */

@@ -28,7 +28,7 @@ static int piece_of(const ht_pieces *pieces, int rank) {
     return run ? run->piece + (rank - run->device) * run->step : -1;
 }
 
-/* Returns the first box of the piece `behind` pieces after the rank's; 0 if the rank has none. */
+/* Returns the first box of the piece `behind` pieces after the rank's piece; 0: it has no piece. */
 static int first_box(const ht_pieces *pieces, int rank, int behind) {
     int piece = piece_of(pieces, rank);
     return piece < 0 ? 0 : pieces->first ? pieces->first[piece + behind] : piece + behind;
@@ -108,7 +108,7 @@ static int contiguous_from(const ht_pieces *pieces, const int64_t *bounds) {
 }
 
 /* Returns the offset, in elements, of a box's row from the box's first element. `index` has the
- * row's indices before dimension `inner`; `room` has the storage's extents (NULL: the box's). */
+ * row's indices before dimension `inner`; `room`: extents of the storage (NULL: of the box). */
 static int64_t row_place(const ht_pieces *pieces, const int64_t *bounds, const int64_t *room,
                          int inner, const int64_t *index) {
     int64_t place = 0, pitch = 1;

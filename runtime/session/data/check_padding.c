@@ -1,4 +1,4 @@
-/* Checks that elements that pipelines, by the strategy's lengths, do not read are padding. */
+/* Checks that the elements beyond padding lengths, which no pipeline reads, are padding. */
 #include "session/data/feed.h"
 
 #include <string.h>

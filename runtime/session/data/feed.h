@@ -13,8 +13,8 @@
 /* Returns the name of a type as users write it: "HT_F32". */
 const char *feed_type_name(ht_dtype dtype);
 
-/* Ends the program with a message if the feed's type or number of elements is known and is not the
- * input's. `at` is the input's declaration in the source ("model.c:30"), or NULL if unknown. An
+/* Ends the program with a message if the feed's type or number of elements is known and differs
+ * from that of the input. `at` is the input's place in the source ("model.c:30"); NULL: unknown. An
  * input of 0 elements takes any array, since C has no empty arrays. */
 void feed_check(const ht_fed *feed, ht_dtype dtype, int64_t elements, const char *at);
 

@@ -24,7 +24,7 @@ static double element(const void *data, ht_dtype dtype, int64_t i) {
 
 /* The first element of a tensor that is not finite. */
 typedef struct Found {
-    int64_t at; // -1: there is none
+    int64_t at; // index of the element; -1: there is none
     double value;
 } Found;
 

@@ -171,7 +171,7 @@ static void add(Rows *rows, const ProfileRow *more) {
     row->moving += more->moving;
 }
 
-/* Writes the name of a call's layer: the layer pragma's, else the outermost scope: "h3". */
+/* Writes the name of a call's layer: from the layer pragma, else the outermost scope: "h3". */
 static void layer_name(char *name, size_t size, const ht_whose *call) {
     if (*call->layer) snprintf(name, size, "layer %s", call->layer);
     else if (*call->scope)

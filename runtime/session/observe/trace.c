@@ -18,9 +18,9 @@
 
 enum { ROUNDS = 16 }; // rounds of comparing two clocks
 
-/* An offset of this rank's clock: rank 0's time is this rank's plus `shift`, at time `at`. */
+/* An offset of this rank's clock: at time `at`, rank 0's time is this rank's time plus `shift`. */
 typedef struct Clock {
-    double at, shift;
+    double at, shift; // seconds
 } Clock;
 
 static Clock opened; // offset when the session opened

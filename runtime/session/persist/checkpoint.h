@@ -25,7 +25,7 @@ const char *checkpoint_load(ht_session *session, const char *path, const char *m
                             const char *names);
 
 /* On rank 0: returns why a folder's newest valid checkpoint is of another model, with the name of
- * its file; NULL: it is of this model or another user's, or there is none. `all`: see
+ * its file; NULL: it is of this model, another user owns it, or there is none. `all`: see
  * saved_tensors_foreign. The text is valid until the next call. */
 const char *checkpoint_foreign(ht_session *session, const char *folder, bool all);
 

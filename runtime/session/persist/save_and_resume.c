@@ -99,7 +99,7 @@ void saved_save(ht_session *open, const char *folder, const ht_noted *noted, int
     free_notes(notes, count);
 }
 
-/* Ends the program if the folder's checkpoints are of another model: this one's would overwrite
+/* Ends the program if the folder's checkpoints are of another model: this model would overwrite
  * them, and neither program could resume. `all`: the session has all models of the program, as at
  * ht_resume, not only those opened before an ht_save. */
 static void refuse_foreign(const char *call, ht_session *open, const char *folder, bool all) {
@@ -110,7 +110,7 @@ static void refuse_foreign(const char *call, ht_session *open, const char *folde
                 call, folder, wrong);
 }
 
-/* Ends the program if the folder is another model's (refuse_foreign); checks each folder once. */
+/* Ends the program if the folder is of another model (refuse_foreign); checks each folder once. */
 static void check_owner(ht_session *open, const char *folder) {
     if (open->owned && !strcmp(open->owned, folder)) return;
     refuse_foreign("ht_save", open, folder, false);

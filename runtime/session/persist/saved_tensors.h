@@ -37,9 +37,9 @@ const char *saved_tensors_wrong(const SavedTensors *list, const Stored *stored, 
 const char *saved_tensors_program_wrong(const ht_session *session, const SavedTensors *list,
                                         const SafeFile *file);
 
-/* Returns why a file is of another model than the session: a parameter has another shape, or file
- * and session each have one that the other lacks (`all`: or only one of the two has). NULL: it is
- * of the same model. Optimizer states may differ. The text is valid until the next call. */
+/* Returns why a file is of another model than the session: a parameter has another shape, or each
+ * side (`all`: one side) has a parameter that the other lacks. NULL: both are of the same model.
+ * Optimizer states may differ. The text is valid until the next call. */
 const char *saved_tensors_foreign(const SavedTensors *list, const SafeFile *file, bool all);
 
 /* Collects this rank's range of all tensors' bytes, which begins at byte `from` (writing_range with

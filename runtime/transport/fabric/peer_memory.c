@@ -1,4 +1,4 @@
-/* Permits other processes' reads under Yama, and reads in as many calls as the kernel needs. */
+/* Permits reads by other processes under Yama (a Linux module), and repeats reads cut short. */
 #include "transport/fabric/peer_memory.h"
 
 #include <errno.h>

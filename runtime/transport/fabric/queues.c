@@ -22,8 +22,8 @@ enum {
 };
 
 /* A ring buffer of `room` bytes: [read, written) of the stream, byte n at index n modulo `room`.
- * The reader has taken or refused the offers 1 to `answered`, those from `refused` on refused (0:
- * none). */
+ * The reader has answered the offers 1 to `answered`: it refused those from `refused` on (0: none)
+ * and took the others. */
 typedef struct Queue {
     _Alignas(LINE) _Atomic uint64_t written;
     _Alignas(LINE) _Atomic uint64_t read;

@@ -64,8 +64,8 @@ static int read_whole(int file, RendezvousFile *record) {
     return bytes < 0 || rest < 0 ? -1 : bytes == (ssize_t)sizeof *record && !rest;
 }
 
-/* Reads a file that only this user may access. Follows no link and does not block on pipes. Unless
- * it is a record, this user's file with a second hard link (by another user) is FOUND_FOREIGN. */
+/* Reads a file that only this user may access. Follows no link and does not block on pipes. This
+ * user's file with a second hard link (by another user) is FOUND_FOREIGN unless it is a record. */
 static Found read_file(const char *path, RendezvousFile *record) {
     struct stat about;
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), whole = 0;
@@ -227,7 +227,7 @@ bool rendezvous_file_is_local(const Launch *launch) {
     return false;
 }
 
-/* Writes the file to the user's path. Returns false if it cannot, or another user's is there. */
+/* Writes the file to the user's path. Returns false if it cannot, or another user has a file. */
 static bool write_chosen(const Launch *launch, const RendezvousFile *record) {
     RendezvousFile found;
     Found there = read_file(launch->path, &found);

@@ -23,7 +23,7 @@ typedef struct RendezvousFile {
 /* Returns whether only this machine sees the file, so that all ranks are on this machine. */
 bool rendezvous_file_is_local(const Launch *launch);
 
-/* Writes the file, also over an earlier run's. Ends the program if the path is something else. */
+/* Writes the file, over any of an earlier run. Ends the program if the path is something else. */
 void rendezvous_file_write(const Launch *launch, const RendezvousFile *record);
 
 /* Reads the file; false: there is none yet. Ends the program if the path is something else. */

@@ -18,7 +18,7 @@
 #include "ir/module.h"
 #include "rule/bounds.h"
 
-enum { MOST_SHORT = 10 }; // most shorter factors of an operator: factors of shorter dimensions
+enum { MOST_SHORT = 10 }; // limit of an operator's shorter factors: those of shorter dimensions
 
 typedef struct PaddingCheck {
     const Module *module, *other; // the padded model, and its variant with the shorter lengths
@@ -31,7 +31,7 @@ typedef struct PaddingCheck {
 /* The operator that is analysed. */
 typedef struct Call {
     PaddingCheck *behind;
-    const Op *op, *own;      // of the padded model; the corresponding one of the variant
+    const Op *op, *own;      // operators: of the padded model; of the variant
     int count;               // number of shorter factors
     int factors[MOST_SHORT]; // indices of the shorter factors in the binding
     bool *present;           // by operand of the rule: the call has it

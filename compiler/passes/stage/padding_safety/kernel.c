@@ -156,8 +156,8 @@ static bool counts_for_nothing(const Call *call, const Access *result, unsigned 
            (!(assignment & ~summed) && linear_zero(call, assignment));
 }
 
-/* Returns whether, by the clause `causal`, nothing is added to a result in this assignment: the
- * result sums over indices that do not see its own. */
+/* Returns whether, by causal(from, to: when), nothing is added to a result in this assignment: the
+ * result sums over kept indices `from`, which never meet its dropped indices `to`. */
 static bool is_unseeing(const Call *call, const Access *result, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
     bool sums = rule->causal.when && !access_has(result, rule->causal.from) &&

@@ -11,7 +11,7 @@
 /* A group, recorded at the index of its first device; its other devices' records are unused. */
 typedef struct Group {
     int size, degree, sequences;
-    double work, tokens;
+    double work, tokens; // sums over the sequences; work: ms on one device
     double power; // size / gpus * (time / scale)^(2^p): the group's term of the smoothed maximum
 } Group;
 
@@ -21,14 +21,14 @@ struct FlexspState {
     int p;        // binary logarithm of the exponent of the smoothed maximum
     double scale; // ms by which times are divided before they are raised to a power
     Random random;
-    Group *group;       // (batches * gpus): by batch and device, as in `owner`
-    int *owner;         // by batch and device: the first device of its group
-    int *at;            // by sequence: its group's index in `group`
-    double *work;       // (sequences): ms on one device
-    double *power;      // by batch: the sum of its groups' powers
-    int *order;         // (sequences), longest first
-    double temperature; // current temperature of annealing
-    double best;
+    Group *group;               // (batches * gpus): by batch and device, as in `owner`
+    int *owner;                 // by batch and device: the first device of its group
+    int *at;                    // by sequence: its group's index in `group`
+    double *work;               // (sequences): ms on one device
+    double *power;              // by batch: the sum of its groups' powers
+    int *order;                 // (sequences), longest first
+    double temperature;         // current temperature of annealing
+    double best;                // ms of the best state
     int *best_at, *best_degree; // the best state: by sequence its group, by group its degree
     int *gathered;              // scratch (sequences): the sequences of a block (block_gather)
 };

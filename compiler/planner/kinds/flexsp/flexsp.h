@@ -35,8 +35,8 @@ typedef struct Flexsp {
     int gpus; // a multiple of the smallest degree
     int degree_count, length_count;
     FlexspDegree degree[FLEXSP_DEGREES]; // ascending sizes, all at most gpus
-    double a1, a2, b1;
-    const int64_t *length; // by sequence: tokens
+    double a1, a2, b1;                   // ms, in the formula above
+    const int64_t *length;               // by sequence: tokens
 } Flexsp;
 
 /* A group; `sequences` are indices of Flexsp.length. */
@@ -74,7 +74,7 @@ typedef struct FlexspLeast {
 } FlexspLeast;
 FlexspLeast flexsp_least(const Flexsp *q, int sequence);
 
-/* Returns the most tokens of a micro-batch: devices times the most tokens on one, at any degree. */
+/* Returns the most tokens of a micro-batch: the most of one device at any degree, times devices. */
 double flexsp_tokens(const Flexsp *q);
 
 FlexspBound flexsp_bound(const Flexsp *q);

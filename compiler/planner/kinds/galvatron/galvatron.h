@@ -95,7 +95,7 @@ const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pip
 double galvatron_change(const Galvatron *q, const Pipeline *pipeline, const Strategy *from,
                         const Strategy *to);
 
-/* Returns the ms to pass activations to a stage that begins with `first`; 0: it is the only one. */
+/* Returns the ms to pass activations to a stage that begins with `first`; 0: the only stage. */
 double galvatron_handover(const Galvatron *q, const Pipeline *pipeline, const Strategy *first);
 
 /* Returns the MB of the embedding if the stage is the first, and of the head if it is the last. */

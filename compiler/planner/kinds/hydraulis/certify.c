@@ -24,7 +24,7 @@
 
 /* Sequences of nearly equal lengths. */
 typedef struct Bucket {
-    double shortest, longest, tokens;
+    double shortest, longest, tokens; // lengths in tokens; sum of all lengths
     int row; // row of the program: the schemes take all tokens of the bucket
 } Bucket;
 
@@ -36,7 +36,7 @@ typedef struct Bound {
     Array(Bucket) buckets; // from the longest sequences to the shortest
 } Bound;
 
-/* Makes the buckets: lengths within 3%, and wider ones where squares of lengths hardly count. */
+/* Makes the buckets: lengths within 3%, or further apart where squares of lengths hardly count. */
 static void make_buckets(Bound *bound, const Batch *batch) {
     const double width = 0.97, wide = 0.5, reach = 64;
     for (int i = 0; i < batch->count; i++) {
@@ -90,7 +90,7 @@ static int most_pipelines(const Bound *bound, int index) {
 /* A scheme's rows in the program. Weights are fractions of the time: one magnitude in any unit. */
 typedef struct SchemeRows {
     const Scheme *scheme;
-    int pipelines, weight, tokens; // rows: pipelines at most n_j; their weight; their tokens
+    int pipelines, weight, tokens; // indices of rows: pipelines at most n_j; weight; tokens
     int count;                     // column: n_j, the number of pipelines
 } SchemeRows;
 

@@ -52,6 +52,6 @@ typedef struct BatchBound {
     json_t *proof;
 } BatchBound;
 
-/* Returns the bound of a batch under `strategy`; NULL: under every strategy of `gpus` devices. */
+/* Returns the bound of a batch under `strategy` (NULL: under any strategy of `gpus` devices). */
 BatchBound batch_bound(Arena *arena, const Schemes *schemes, const Strategy *strategy, int gpus,
                        const Batch *batch);

@@ -15,7 +15,7 @@ enum { BATCHES = 40, TOKENS_A_DEVICE = 4096, STARTS = 20 };
 /* A strategy and its time for each batch; INFINITY: too slow to matter for the batch. */
 typedef struct Candidate {
     Strategy strategy;
-    double times[BATCHES];
+    double times[BATCHES]; // ms
 } Candidate;
 
 typedef struct Search {

@@ -163,7 +163,7 @@ static double least_bottleneck(const Malleus *malleus, const MalleusStage *stage
 }
 
 /* Returns the least bottleneck from `bottleneck` on at which all layers fit, or INFINITY. Sets
- * *lacking to the layers that do not fit at the last one tried. */
+ * *lacking to the number of layers that do not fit at the last bottleneck tried. */
 static double find_room(const Malleus *malleus, const MalleusStage *stages, int count,
                         double bottleneck, int *lacking) {
     Room room;
