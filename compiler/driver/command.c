@@ -61,6 +61,16 @@ bool item_is_code(const Item *item) {
             !strcmp(text, "-pthread") || !strcmp(text, "-pipe"));
 }
 
+bool item_is_for_kernels(const Item *item) {
+    static const char *const arithmetic[] = {"-ffast-math",        "-funsafe-math-optimizations",
+                                             "-fassociative-math", "-freciprocal-math",
+                                             "-ffinite-math-only", "-fno-signed-zeros",
+                                             "-ffp-contract="};
+    for (size_t i = 0; i < sizeof arithmetic / sizeof *arithmetic; i++)
+        if (begins(item->text, arithmetic[i])) return false;
+    return item_is_code(item);
+}
+
 /* Returns whether an option is for the frontend, too: include paths and files, macros, -std. */
 bool item_is_source(const Item *item) {
     static const char *const options[] = {

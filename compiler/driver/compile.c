@@ -382,7 +382,7 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
     Command command = is_main_file(file) ? main_command(driver) : command_cc(&driver->tools);
     command.quiet = !is_main_file(file);
     for (int i = 0; i < options->cc.items.count && !is_main_file(file); i++)
-        if (item_is_code(&options->cc.items.at[i]))
+        if (item_is_for_kernels(&options->cc.items.at[i]))
             command_add_item(&command, &options->cc.items.at[i]);
     if (!is_main_file(file)) {
         command_add(&command, "-std=gnu17", NULL);

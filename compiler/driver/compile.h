@@ -77,9 +77,12 @@ void add_headers(Driver *driver, Command *command);
 /* Adds an item of hetucc's command line to a command: its word, and its value if it has one. */
 void command_add_item(Command *command, const Item *item);
 
-/* Returns whether an option changes generated code, not the meaning of the source. Emitted files
- * are compiled with these options. */
+/* Returns whether an option changes generated code, not the meaning of the source. */
 bool item_is_code(const Item *item);
+
+/* Returns whether emitted files get an option, too: those of generated code, except -ffast-math and
+ * its like, for kernels compute as they are written (<hetu/strict_math.h>). */
+bool item_is_for_kernels(const Item *item);
 
 /* Returns whether the last -O is -O0. Emitted files then get -O0, too, which compiles fast. */
 bool is_unoptimised(const Options *options);

@@ -161,7 +161,7 @@ static void add_item(Folder *folder, const Item *item, const char *const *emitte
     switch (item->kind) {
     case ITEM_FLAG:
         add_flag(folder, item, &lists->preprocessor, &lists->compiler);
-        if (item_is_code(item)) add_option(&lists->code, item->text, item->value);
+        if (item_is_for_kernels(item)) add_option(&lists->code, item->text, item->value);
         break;
     case ITEM_SOURCE:
     case ITEM_DEVICE:

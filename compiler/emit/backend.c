@@ -61,11 +61,12 @@ static const Backend BACKENDS[] = {
      .suffix = "c",
      .language = "C",
      .role_opening = "#include <hetu/rt.h>\n",
-     .kernel_opening = "#include <hetu/rt.h>\n"
+     .kernel_opening = "#include <hetu/strict_math.h>\n"
+                       "#include <hetu/rt.h>\n"
                        "#include <hetu/vector_math.h>\n",
      .closing = "",
      .role_flags = "-O1",
-     .kernel_flags = "-O3 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=off",
+     .kernel_flags = "-O3 -fopenmp -fno-math-errno -fno-trapping-math",
      .image_flags = "-O0",
      .clones = "HT_CLONES ",
      .shares_bodies = true,

@@ -1,5 +1,7 @@
 /* ht_product for operands and results of any type: by oneDNN if it takes the call, else bf16 is
  * widened to f32 and rounded again. */
+#include <hetu/strict_math.h> // what is applied to a product has the bits of a kernel of its own
+
 #include "device/contraction.h"
 #include "cpu/cpu.h"
 #include "cpu/onednn.h"
