@@ -181,7 +181,8 @@ static bool needs_search(const UserFiles *user) {
     return false;
 }
 
-/* Returns lines for make that set each emitted file's options, "build/gpt.role0.c.o: ... = -O1\n". */
+/* Returns lines for make that set the options of each emitted file:
+ *     %/gpt.role0.c.o: EMITTED_CFLAGS = -O1 */
 static const char *emitted_flags(const Driver *driver, const EmittedFiles *files) {
     Text lines = {.arena = driver->arena};
     for (int i = 0; i < files->count; i++) {

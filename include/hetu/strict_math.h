@@ -1,5 +1,8 @@
 /* strict_math.h: arithmetic as it is written, whatever the options of the compiler are.
  *
+ *     y[i] += a * x[i];    gcc -O3 -march=native    vfmadd231ps: rounded once
+ *                          and this header          vmulps, vaddps: rounded twice
+ *
  * x * y + z rounds twice, also where the processor has an instruction that rounds once; gcc and
  * clang contract such expressions unless they are told not to. Options that let the compiler
  * reorder sums or assume that there are no infinities are an error. Files of kernels that hetucc
@@ -13,6 +16,7 @@
 #error "emitted kernels give other results under -ffast-math or -Ofast: compile them without"
 #endif
 
+/* For the rest of the file: clang has the pragma of C, gcc reads an option. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
