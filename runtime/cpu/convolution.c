@@ -8,7 +8,7 @@
  * f64 is summed element by element. */
 #include "device/convolution.h"
 #include "cpu/cpu.h"
-#include "cpu/onednn_convolution.h"
+#include "cpu/onednn.h"
 #include "cpu/rows.h"
 #include "operators/kernels.h"
 

@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include "device/convolution.h"
+
 #include <hetu/product.h>
 
 #include <stdbool.h>
@@ -23,6 +25,23 @@ Engine onednn_choice(void);
  * itself if `sums` is NULL. Returns false if another engine must compute the call, and always in a
  * build without oneDNN; y and `sums` may then have been overwritten. No axis of y is empty. */
 bool onednn_product(const ht_product_call *call, float *sums);
+
+/* ---- convolutions (onednn_convolution.c) ---- */
+
+typedef enum ConvolutionTensor { IMAGES, RESULTS, WEIGHTS, TENSORS } ConvolutionTensor;
+
+/* The three tensors of a convolution, and which of them is computed from the others. */
+typedef struct ConvolutionViews {
+    const ht_view *view[TENSORS];
+    ConvolutionTensor wanted;
+} ConvolutionViews;
+
+/* Computes the wanted tensor. oneDNN chooses how tensors lie inside (channels in blocks, mostly);
+ * operands are converted before, results afterwards. Returns false, before anything is written, if
+ * another engine must compute it, and always in a build without oneDNN. */
+bool onednn_convolve(const Convolution *sizes, const ConvolutionViews *views);
+
+/* ---- oneDNN's objects ---- */
 
 #ifdef HETU_ONEDNN
 

@@ -1,7 +1,7 @@
-#include "cpu/onednn_convolution.h"
+/* Convolutions by oneDNN, whose primitives are kept by their sizes. */
+#include "cpu/onednn.h"
 
 #include "cpu/cpu.h"
-#include "cpu/onednn.h"
 
 #ifndef HETU_ONEDNN
 
