@@ -183,8 +183,8 @@ static void sum_f64(const Convolution *c, ConvolutionTensor wanted, double *x, d
                     double *image =
                                x + row.start + h * c->stride[0] * c->image[1] + w * c->stride[1],
                            *result = y + o * area + h * c->result[1] + w;
-                    if (wanted == RESULTS) *result += *image * *weight;
-                    else if (wanted == IMAGES) *image += *result * *weight;
+                    if (wanted == CONV_RESULTS) *result += *image * *weight;
+                    else if (wanted == CONV_IMAGES) *image += *result * *weight;
                     else *weight += *image * *result;
                 }
         }
@@ -211,20 +211,20 @@ static float *view_f32(const ht_view *view, const ht_view *result, Copies *copie
 
 static void convolve_f32(const Convolution *c, const ConvolutionViews *views, const ht_view *to) {
     Copies copies = {0};
-    Tensors t = {view_f32(views->view[IMAGES], to, &copies),
-                 view_f32(views->view[RESULTS], to, &copies),
-                 view_f32(views->view[WEIGHTS], to, &copies)};
+    Tensors t = {view_f32(views->view[CONV_IMAGES], to, &copies),
+                 view_f32(views->view[CONV_RESULTS], to, &copies),
+                 view_f32(views->view[CONV_WEIGHTS], to, &copies)};
     switch (views->wanted) {
-    case IMAGES: for_each_image(c, t, convolve_images), view_store(to, t.images); break;
-    case RESULTS: for_each_image(c, t, convolve), view_store(to, t.results); break;
+    case CONV_IMAGES: for_each_image(c, t, convolve_images), view_store(to, t.images); break;
+    case CONV_RESULTS: for_each_image(c, t, convolve), view_store(to, t.results); break;
     default: sum_weights(c, t), view_store(to, t.weights);
     }
     copies_free(&copies);
 }
 
 static void run(const ht_call *call, const ConvolutionViews *views) {
-    const ht_view *x = views->view[IMAGES], *y = views->view[RESULTS], *z = views->view[WEIGHTS],
-                  *to = views->view[views->wanted];
+    const ht_view *x = views->view[CONV_IMAGES], *y = views->view[CONV_RESULTS],
+                  *z = views->view[CONV_WEIGHTS], *to = views->view[views->wanted];
     Convolution c = convolution_of(call, x, y, z);
     if (to->dtype == HT_F64) {
         memset(to->data, 0, (size_t)cpu_count(to) * sizeof(double));
@@ -233,16 +233,16 @@ static void run(const ht_call *call, const ConvolutionViews *views) {
 }
 
 void ht_convolution_kernel(const ht_call *call) {
-    run(call,
-        &(ConvolutionViews){{&call->operand[0], &call->result[0], &call->operand[1]}, RESULTS});
+    run(call, &(ConvolutionViews){{&call->operand[0], &call->result[0], &call->operand[1]},
+                                  CONV_RESULTS});
 }
 
 void ht_convolution_images_kernel(const ht_call *call) {
     run(call,
-        &(ConvolutionViews){{&call->result[0], &call->operand[0], &call->operand[1]}, IMAGES});
+        &(ConvolutionViews){{&call->result[0], &call->operand[0], &call->operand[1]}, CONV_IMAGES});
 }
 
 void ht_convolution_weights_kernel(const ht_call *call) {
-    run(call,
-        &(ConvolutionViews){{&call->operand[0], &call->operand[1], &call->result[0]}, WEIGHTS});
+    run(call, &(ConvolutionViews){{&call->operand[0], &call->operand[1], &call->result[0]},
+                                  CONV_WEIGHTS});
 }

@@ -28,11 +28,16 @@ bool onednn_product(const ht_product_call *call, float *sums);
 
 /* ---- convolutions (onednn_convolution.c) ---- */
 
-typedef enum ConvolutionTensor { IMAGES, RESULTS, WEIGHTS, TENSORS } ConvolutionTensor;
+typedef enum ConvolutionTensor {
+    CONV_IMAGES,
+    CONV_RESULTS,
+    CONV_WEIGHTS,
+    CONV_TENSORS
+} ConvolutionTensor;
 
 /* The three tensors of a convolution, and which of them is computed from the others. */
 typedef struct ConvolutionViews {
-    const ht_view *view[TENSORS];
+    const ht_view *view[CONV_TENSORS];
     ConvolutionTensor wanted;
 } ConvolutionViews;
 

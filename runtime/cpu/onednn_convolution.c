@@ -24,7 +24,7 @@ enum { MOST_KEPT = 512 }; // primitives in the cache
 /* All that a primitive depends on. Unused bytes are 0. */
 typedef struct Key {
     Convolution sizes;
-    ht_dtype dtype[TENSORS];
+    ht_dtype dtype[CONV_TENSORS];
     ConvolutionTensor wanted;
     int threads;
 } Key;
@@ -39,7 +39,7 @@ typedef struct Side {
 typedef struct Primitive {
     Key key;
     dnnl_primitive_t primitive; // NULL: oneDNN has no fast code for it
-    Side side[TENSORS];
+    Side side[CONV_TENSORS];
     UT_hash_handle hh;
 } Primitive;
 
@@ -60,9 +60,9 @@ typedef struct Extents {
 
 static Extents extents_of(const Convolution *c, int tensor) {
     Extents e = {4, {c->batch, c->groups * c->inputs, c->image[0], c->image[1]}, {0}};
-    if (tensor == RESULTS)
+    if (tensor == CONV_RESULTS)
         e = (Extents){4, {c->batch, c->groups * c->outputs, c->result[0], c->result[1]}, {0}};
-    if (tensor == WEIGHTS)
+    if (tensor == CONV_WEIGHTS)
         e = c->groups == 1
                 ? (Extents){4, {c->outputs, c->inputs, c->window[0], c->window[1]}, {0}}
                 : (Extents){5, {c->groups, c->outputs, c->inputs, c->window[0], c->window[1]}, {0}};
@@ -105,15 +105,15 @@ static dnnl_status_t choose(dnnl_primitive_desc_t *chosen, const Key *key, const
     dnnl_engine_t engine = onednn_open()->engine;
     if (!hint)
         return dnnl_convolution_forward_primitive_desc_create(
-            chosen, engine, dnnl_forward_training, DIRECT, d[IMAGES], d[WEIGHTS], NULL, d[RESULTS],
-            s.stride, s.dilation, s.before, s.behind, NULL);
-    if (key->wanted == IMAGES)
+            chosen, engine, dnnl_forward_training, DIRECT, d[CONV_IMAGES], d[CONV_WEIGHTS], NULL,
+            d[CONV_RESULTS], s.stride, s.dilation, s.before, s.behind, NULL);
+    if (key->wanted == CONV_IMAGES)
         return dnnl_convolution_backward_data_primitive_desc_create(
-            chosen, engine, DIRECT, d[IMAGES], d[WEIGHTS], d[RESULTS], s.stride, s.dilation,
-            s.before, s.behind, hint, NULL);
+            chosen, engine, DIRECT, d[CONV_IMAGES], d[CONV_WEIGHTS], d[CONV_RESULTS], s.stride,
+            s.dilation, s.before, s.behind, hint, NULL);
     return dnnl_convolution_backward_weights_primitive_desc_create(
-        chosen, engine, DIRECT, d[IMAGES], d[WEIGHTS], NULL, d[RESULTS], s.stride, s.dilation,
-        s.before, s.behind, hint, NULL);
+        chosen, engine, DIRECT, d[CONV_IMAGES], d[CONV_WEIGHTS], NULL, d[CONV_RESULTS], s.stride,
+        s.dilation, s.before, s.behind, hint, NULL);
 }
 
 #else
@@ -125,16 +125,16 @@ static dnnl_status_t choose(dnnl_primitive_desc_t *chosen, const Key *key, const
     dnnl_status_t status;
     if (!hint)
         status = dnnl_dilated_convolution_forward_desc_init(
-            &convolution, dnnl_forward_training, DIRECT, d[IMAGES], d[WEIGHTS], NULL, d[RESULTS],
-            s.stride, s.dilation, s.before, s.behind);
-    else if (key->wanted == IMAGES)
-        status = dnnl_dilated_convolution_backward_data_desc_init(&convolution, DIRECT, d[IMAGES],
-                                                                  d[WEIGHTS], d[RESULTS], s.stride,
-                                                                  s.dilation, s.before, s.behind);
+            &convolution, dnnl_forward_training, DIRECT, d[CONV_IMAGES], d[CONV_WEIGHTS], NULL,
+            d[CONV_RESULTS], s.stride, s.dilation, s.before, s.behind);
+    else if (key->wanted == CONV_IMAGES)
+        status = dnnl_dilated_convolution_backward_data_desc_init(
+            &convolution, DIRECT, d[CONV_IMAGES], d[CONV_WEIGHTS], d[CONV_RESULTS], s.stride,
+            s.dilation, s.before, s.behind);
     else
         status = dnnl_dilated_convolution_backward_weights_desc_init(
-            &convolution, DIRECT, d[IMAGES], d[WEIGHTS], NULL, d[RESULTS], s.stride, s.dilation,
-            s.before, s.behind);
+            &convolution, DIRECT, d[CONV_IMAGES], d[CONV_WEIGHTS], NULL, d[CONV_RESULTS], s.stride,
+            s.dilation, s.before, s.behind);
     if (status != dnnl_success) return status;
     return dnnl_primitive_desc_create(chosen, &convolution, NULL, onednn_open()->engine, hint);
 }
@@ -144,22 +144,23 @@ static dnnl_status_t choose(dnnl_primitive_desc_t *chosen, const Key *key, const
 /* Describes the three tensors; oneDNN chooses how they lie. The forward convolution, which a
  * backward one takes as a hint, has weights of the type of its images. */
 static void describe(const Key *key, bool hint, OnednnDesc *desc) {
-    for (int t = 0; t < TENSORS; t++) {
+    for (int t = 0; t < CONV_TENSORS; t++) {
         Extents e = extents_of(&key->sizes, t);
-        desc[t] = onednn_describe(e.rank, e.at, NULL,
-                                  onednn_type(key->dtype[hint && t == WEIGHTS ? IMAGES : t]));
+        desc[t] =
+            onednn_describe(e.rank, e.at, NULL,
+                            onednn_type(key->dtype[hint && t == CONV_WEIGHTS ? CONV_IMAGES : t]));
     }
 }
 
 static void forget(OnednnDesc *desc) {
-    for (int t = 0; t < TENSORS; t++) onednn_forget(desc[t]);
+    for (int t = 0; t < CONV_TENSORS; t++) onednn_forget(desc[t]);
 }
 
 /* Returns the chosen code of a convolution; NULL if oneDNN has none. */
 static dnnl_primitive_desc_t chosen_code(const Key *key) {
     dnnl_primitive_desc_t hint = NULL, chosen = NULL;
-    OnednnDesc desc[TENSORS];
-    if (key->wanted != RESULTS) {
+    OnednnDesc desc[CONV_TENSORS];
+    if (key->wanted != CONV_RESULTS) {
         describe(key, true, desc);
         bool found = choose(&hint, key, desc, NULL) == dnnl_success;
         forget(desc);
@@ -211,21 +212,21 @@ static Side side_of(const Key *key, int tensor, OnednnDesc inside) {
 
 /* Returns what oneDNN calls a tensor in a query of the primitive. */
 static dnnl_query_t query_of(const Key *key, int tensor) {
-    bool wanted = tensor == (int)key->wanted, forward = key->wanted == RESULTS;
-    if (tensor == IMAGES) return wanted ? dnnl_query_diff_src_md : dnnl_query_src_md;
-    if (tensor == WEIGHTS) return wanted ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
+    bool wanted = tensor == (int)key->wanted, forward = key->wanted == CONV_RESULTS;
+    if (tensor == CONV_IMAGES) return wanted ? dnnl_query_diff_src_md : dnnl_query_src_md;
+    if (tensor == CONV_WEIGHTS) return wanted ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
     return forward ? dnnl_query_dst_md : dnnl_query_diff_dst_md;
 }
 
 static int argument_of(const Key *key, int tensor) {
-    bool wanted = tensor == (int)key->wanted, forward = key->wanted == RESULTS;
-    if (tensor == IMAGES) return wanted ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC;
-    if (tensor == WEIGHTS) return wanted ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS;
+    bool wanted = tensor == (int)key->wanted, forward = key->wanted == CONV_RESULTS;
+    if (tensor == CONV_IMAGES) return wanted ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC;
+    if (tensor == CONV_WEIGHTS) return wanted ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS;
     return forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST;
 }
 
 static void forget_primitive(Primitive *gone) {
-    for (int t = 0; gone->primitive && t < TENSORS; t++) {
+    for (int t = 0; gone->primitive && t < CONV_TENSORS; t++) {
         Side *side = &gone->side[t];
         if (side->inside != side->outside) dnnl_memory_destroy(side->inside);
         if (side->converts) dnnl_primitive_destroy(side->converts);
@@ -250,7 +251,7 @@ static Primitive *primitive_of(const Key *key) {
     dnnl_primitive_desc_t chosen = chosen_code(key);
     if (!chosen) return made;
     made->primitive = onednn_create(chosen);
-    for (int t = 0; made->primitive && t < TENSORS; t++)
+    for (int t = 0; made->primitive && t < CONV_TENSORS; t++)
         made->side[t] = side_of(key, t, onednn_wanted(chosen, query_of(key, t)));
     onednn_need(dnnl_primitive_desc_destroy(chosen), "dnnl_primitive_desc_destroy");
     return made;
@@ -261,14 +262,14 @@ static Primitive *primitive_of(const Key *key) {
 /* Points the memory objects at the call's tensors, and at scratch where tensors are converted. */
 static void place_tensors(Primitive *p, void *const *data) {
     size_t bytes = 0;
-    for (int t = 0; t < TENSORS; t++) bytes += p->side[t].bytes;
+    for (int t = 0; t < CONV_TENSORS; t++) bytes += p->side[t].bytes;
     if (bytes > cache.scratch_bytes) {
         free(cache.scratch);
         cache.scratch = cpu_alloc(bytes);
         cache.scratch_bytes = bytes;
     }
     char *at = cache.scratch;
-    for (int t = 0; t < TENSORS; t++) {
+    for (int t = 0; t < CONV_TENSORS; t++) {
         Side *side = &p->side[t];
         onednn_need(dnnl_memory_set_data_handle(side->outside, data[t]),
                     "dnnl_memory_set_data_handle");
@@ -285,14 +286,14 @@ static void convert(const Side *side, dnnl_memory_t from, dnnl_memory_t to) {
 }
 
 static void execute(Primitive *p) {
-    dnnl_exec_arg_t arguments[TENSORS];
+    dnnl_exec_arg_t arguments[CONV_TENSORS];
     const Side *wanted = &p->side[p->key.wanted];
-    for (int t = 0; t < TENSORS; t++) {
+    for (int t = 0; t < CONV_TENSORS; t++) {
         const Side *side = &p->side[t];
         if (side != wanted) convert(side, side->outside, side->inside);
         arguments[t] = (dnnl_exec_arg_t){argument_of(&p->key, t), side->inside};
     }
-    onednn_run(p->primitive, TENSORS, arguments);
+    onednn_run(p->primitive, CONV_TENSORS, arguments);
     convert(wanted, wanted->inside, wanted->outside);
 }
 
@@ -302,14 +303,14 @@ static bool takes_type(ht_dtype dtype) {
 }
 
 bool onednn_convolve(const Convolution *sizes, const ConvolutionViews *views) {
-    if (!takes_type(views->view[IMAGES]->dtype)) return false;
-    void *data[TENSORS];
+    if (!takes_type(views->view[CONV_IMAGES]->dtype)) return false;
+    void *data[CONV_TENSORS];
     Key key;
     memset(&key, 0, sizeof key);
     key.sizes = *sizes;
     key.wanted = views->wanted;
     key.threads = omp_get_max_threads();
-    for (int t = 0; t < TENSORS; t++) {
+    for (int t = 0; t < CONV_TENSORS; t++) {
         key.dtype[t] = views->view[t]->dtype;
         data[t] = views->view[t]->data;
     }
