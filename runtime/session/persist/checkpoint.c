@@ -165,7 +165,7 @@ void checkpoint_save(ht_session *session, const char *folder, const CheckpointRe
                           .rank = world_rank(),
                           .ranks = world_size(),
                           .keep = request->keep,
-                          .patience = 0.9 * watchdog_timeout(), // seconds; the watchdog waits longer
+                          .patience = 0.9 * watchdog_timeout(), // s; the watchdog waits longer
                           .report = watchdog_report_failure,
                           .reported = watchdog_failure_of};
     int64_t to;
