@@ -1,5 +1,5 @@
 /* Reads the cluster file, and finds the link, class and measurements that hold between devices.
- * communication_seconds.c and cost/computing.c turn them into seconds. */
+ * communication_seconds.c and cost/flops_and_bytes.c turn them into seconds. */
 #include "cluster/cluster.h"
 #include "cluster/measured.h"
 

@@ -1,3 +1,4 @@
+/* Finds the uplinks that messages between hosts pass, their rates and bursts, and adds up loads. */
 #include "cluster/uplinks.h"
 
 #include "cluster/cluster.h"

@@ -2,6 +2,7 @@
  * schedule/engine.h adds the slowdown by overlap. */
 #include "cost/stage_seconds.h"
 
+#include "ir/analysis/async_collectives.h"
 #include "ir/programs/device_programs.h"
 #include "cost/cost.h"
 #include "schedule/engine.h"

@@ -11,6 +11,7 @@
  *
  * Leaves: sums with fewer conversions, whose terms are in another order. Other sums do not change.
  */
+#include "ir/analysis/async_collectives.h"
 #include "ir/analysis/phases.h"
 #include "passes/pass_manager.h"
 

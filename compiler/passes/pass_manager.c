@@ -1,5 +1,5 @@
 /* Runs the passes, with --print-after, --stop-after and the verifier. pass_manager.h has their
- * order. No pass merges equal operators (differentiate/dead.c). */
+ * order. No pass merges equal operators (differentiate/dead_code.c). */
 #include "passes/pass_manager.h"
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"

@@ -1,7 +1,7 @@
 /* A plan: the steps by which tensors are converted between layouts.
  *
- * order/stages.c makes the steps of a conversion; reshard.h has the map of this folder. read_plan.c
- * has the functions that read a plan.
+ * order/order_steps.c makes the steps of a conversion; reshard.h has the map of this folder.
+ * read_plan.c has the functions that read a plan.
  *
  * A plan is a list of steps in the same order for all devices. A step moves segments, parts of
  * bundles (intersection/intersection.h), by a collective in a group or by a batch of messages. A

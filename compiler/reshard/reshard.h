@@ -12,13 +12,13 @@
  *
  * The passes of the planner, in the order of their calls; each folder's header says more:
  *
- *     intersection/  buckets.c         plans tensors that are converted alike as one
+ *     intersection/  equal_conversions.c  plans tensors that are converted alike as one
  *                    intersection.c    finds what both layouts have in common: bundles of cells,
  *                                      each with its holders on either side
  *                    tasks.c           finds the contributions and target devices of each value
  *     order/         flat_or_hierarchical.c  makes the steps several times and takes the cheapest:
  *                                      by cost/communication.c, on a cluster by cost/resources.c
- *                    stages.c          orders the steps: all at once, or first inside hosts, then
+ *                    order_steps.c     orders the steps: all at once, or first inside hosts, then
  *                                      across hosts; for each stage:
  *       hierarchical/  reduce.c          reductions inside hosts, and across them
  *                      transfer.c        sends values once to each host, then on inside the host

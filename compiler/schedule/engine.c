@@ -1,8 +1,8 @@
 /* Runs tasks event by event, and slows a device that computes and communicates at once (rate_now).
- * max_min.c computes shares of links. */
+ * link_contention.c computes shares of links. */
 #include "schedule/engine.h"
 
-#include "schedule/max_min.h"
+#include "schedule/link_contention.h"
 #include "support/diag.h"
 
 #include <math.h>

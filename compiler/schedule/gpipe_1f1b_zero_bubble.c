@@ -1,6 +1,6 @@
 /* Makes the tables of pipeline schedules: GPipe, 1F1B, interleaved 1F1B and zero-bubble. schedule.h
  * has an example and the limits of each kind. */
-#include "schedule/wait.h"
+#include "schedule/wait_graph.h"
 
 /* The state of a stage while a table is made. A pair is a visit with a micro-batch. */
 typedef struct StageState {

@@ -13,8 +13,9 @@
  *     stage 0: F0 F1 B0 W0 F2 B1 W1 F3 B2 W2 B3 W3     F forward, B backward, W weight gradients
  *     stage 1: F0 B0 W0 F1 B1 W1 F2 B2 W2 F3 B3 W3
  *
- * gpipe_1f1b_zero_bubble.c makes the tables, wait.c finds which rows wait for which. check.c
- * refuses tables that block. text.c writes and reads tables. timeline.h computes when rows run. */
+ * gpipe_1f1b_zero_bubble.c makes the tables, wait_graph.c finds which rows wait for which.
+ * find_deadlocks.c refuses tables that block. text.c writes and reads tables. timeline.h computes
+ * when rows run. */
 #pragma once
 
 #include "strategy/strategy.h"

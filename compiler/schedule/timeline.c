@@ -1,12 +1,12 @@
 /* Computes when rows and transfers run; the pipeline's bubble follows from it. */
 #include "schedule/timeline.h"
 
-#include "schedule/wait.h"
+#include "schedule/wait_graph.h"
 
 typedef struct Clock {
     const Waits *waits;
     const TimelineCosts *costs;
-    Span *spans; // by event (schedule/wait.h): when the event begins and ends
+    Span *spans; // by event (schedule/wait_graph.h): when the event begins and ends
 } Clock;
 
 static double seconds_of(const Clock *clock, int event) {

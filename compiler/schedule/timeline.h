@@ -28,7 +28,7 @@ typedef struct Timeline {
 } Timeline;
 
 /* Returns the timeline. Rows and transfers begin as soon as all events that they wait for have
- * ended (schedule/wait.h). A transfer needs a free slot at the receiver, and waits for the previous
- * transfer along its edge. The table must have passed schedule_check. */
+ * ended (schedule/wait_graph.h). A transfer needs a free slot at the receiver, and waits for the
+ * previous transfer along its edge. The table must have passed schedule_check. */
 const Timeline *timeline_create(Arena *arena, const StageGraph *graph, const Schedule *schedule,
                                 const TimelineCosts *costs);

@@ -1,6 +1,9 @@
 /* layers.h: layers, made of operators: batch, group and instance norm, attention with masks. Layer
- * norm and RMS norm are operators in ops.h. Experts and their capacity are the model's own
- * (test/users/models/moe.c). Included by hetu.h.
+ * norm and RMS norm are operators in ops.h. Included by hetu.h.
+ *
+ * There is no layer for a mixture of experts: the model makes it of operators, with a capacity of
+ * its own. Each expert takes the first CAPACITY tokens of a row; ht_one_hot(slot, CAPACITY) is 0
+ * for later ones, which are dropped (tools/manual/experts.md, test/users/models/moe.c).
  *
  * Names and meanings are PyTorch's unless a comment says otherwise; images are (batch, channels,
  * height, width).

@@ -1,8 +1,8 @@
 /* losses.h: losses, made of operators.
  *
  * Names and meanings are PyTorch's unless a comment says otherwise. Optional arguments are named:
- * ht_mse_loss(x, target, .reduction = HT_REDUCE_SUM). Classes are in the last dimension.
- * ops.h has ht_cross_entropy. */
+ * ht_mse_loss(x, target, .reduction = HT_REDUCE_SUM). Classes are in the last dimension, which a
+ * strategy may cut (vocabulary parallelism: ht_cross_entropy). Included by hetu.h. */
 #ifndef HETU_LOSSES_H
 #define HETU_LOSSES_H
 
@@ -75,6 +75,21 @@ static inline ht_tensor ht_kl_div_with(ht_tensor x, ht_tensor target, ht_kl_opti
 }
 
 /* ---- classes ---- */
+
+/* Returns the loss of each row, -log softmax(logits)[target], or 0 where target is -100. logits:
+ * (.., classes), target: (..).
+ *
+ * Where a strategy cuts the classes (vocabulary parallelism), each device has the largest logit and
+ * the sum of exponentials of its own classes, and the target's logit if it is one of these, else 0.
+ * Conversions combine them: a maximum for the peak, sums for m.mass and m.hit. So no device gathers
+ * the logits. ops.h has the rules of the operators. */
+static inline ht_tensor ht_cross_entropy(ht_tensor logits, ht_tensor target)
+{
+    assert(ht_is_integer(target) && "the targets of ht_cross_entropy are integers");
+    ht_tensor peak = ht_row_max(logits);
+    ht_mass_result m = ht_mass(logits, target, peak);
+    return ht_nll(m.mass, m.hit, peak, target);
+}
 
 typedef struct ht_cross_entropy_options {
     ht_tensor weight; // weight of each class

@@ -697,16 +697,6 @@ ht_tensor ht_logistic(ht_tensor x, ht_tensor target, ht_tensor weight);
 #pragma hspmd op y[i..] = (target[i..] == 0 ? 0 : target[i..] * logf(target[i..])) - target[i..] * x[i..]
 ht_tensor ht_divergence(ht_tensor x, ht_tensor target);
 
-/* Returns the loss of each row, -log softmax(logits)[target], or 0 where target is -100. logits:
- * (.., classes), target: (..). A strategy may cut the classes. */
-static inline ht_tensor ht_cross_entropy(ht_tensor logits, ht_tensor target)
-{
-    assert(ht_is_integer(target) && "the targets of ht_cross_entropy are integers");
-    ht_tensor peak = ht_row_max(logits);
-    ht_mass_result m = ht_mass(logits, target, peak);
-    return ht_nll(m.mass, m.hit, peak, target);
-}
-
 /* ---- shapes ---- */
 
 /* Swaps dimensions first and second; first < second. */

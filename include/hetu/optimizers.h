@@ -1,6 +1,7 @@
 /* optimizers.h: optimizers built from operators, averages of parameters, and learning rate
  * schedules. Included by hetu.h. AdamW, SGD and Lion are operators (ops.h) with kernels in
- * runtime/cpu/optimizer.c and runtime/cuda/optimizer.cu. */
+ * runtime/cpu/optimizer.c and runtime/cuda/optimizer.cu. compiler/frontend/models.c finds which
+ * optimizer updates which parameters (parameter groups). */
 #ifndef HETU_OPTIMIZERS_H
 #define HETU_OPTIMIZERS_H
 

@@ -1,4 +1,4 @@
-/* Random numbers from Philox4x32-10, initial values of parameters, and permutations. */
+/* Random numbers from Philox4x32-10, and initial values of parameters (ht_init_box). */
 #include "base/random.h"
 #include "base/hash.h"
 
@@ -92,29 +92,4 @@ void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name
         if (drawn) init_run(to + row * width, init, stream, row_start(row, box), width);
         for (int64_t i = 0; !drawn && i < width; i++) to[row * width + i] = fill;
     }
-}
-
-enum { ROUNDS = 8 };
-
-/* Computes one pass of a Feistel network over 2 * `bits` bits. In each round the halves swap, and
- * one half is XORed with a hash of the other. */
-static uint64_t feistel(uint64_t seed, uint64_t stream, int bits, uint64_t x) {
-    uint64_t mask = ((uint64_t)1 << bits) - 1, left = x >> bits, right = x & mask;
-    for (int round = 0; round < ROUNDS; round++) {
-        RandomBlock block = random_block(seed, stream, (uint64_t)round << 32 | right);
-        uint64_t mixed = left ^ (block.at[0] & mask);
-        left = right;
-        right = mixed;
-    }
-    return left << bits | right;
-}
-
-int64_t permutation_place(uint64_t seed, uint64_t stream, int64_t number, int64_t count,
-                          int64_t index) {
-    int bits = 1;
-    while (bits < 31 && (int64_t)1 << 2 * bits < count) bits++;
-    uint64_t place = (uint64_t)index, own = random_stream_of_step((int64_t)stream, number);
-    do place = feistel(seed, own, bits, place);
-    while (place >= (uint64_t)count);
-    return (int64_t)place;
 }

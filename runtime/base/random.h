@@ -28,12 +28,3 @@ typedef struct TensorBox {
  * element's value depends only on the seed, the name and its index in the whole tensor. */
 void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name,
                  const TensorBox *box);
-
-/* Returns the index to which permutation `number` of a stream maps element `index` of `count`.
- * Example: count 3 may map 0, 1, 2 to 2, 0, 1.
- *
- * The permutation is a Feistel network with Philox as its round function, over the smallest even
- * number of bits that hold `count`. The network is applied until the index is below `count` (cycle
- * walking; Black and Rogaway: Ciphers with arbitrary finite domains, 2002). */
-int64_t permutation_place(uint64_t seed, uint64_t stream, int64_t number, int64_t count,
-                          int64_t index);

@@ -1,7 +1,6 @@
+/* Chooses who computes attention, cuDNN or attention.cu: cuDNN on GPUs of compute capability 9 or
+ * later, if it can compute this shape; HETU_ATTENTION=own or cudnn overrides the choice. */
 #include "cuda/attention_choice.h"
-
-#ifdef HETU_CUDNN
-#endif
 
 #include <stdlib.h>
 #include <string.h>

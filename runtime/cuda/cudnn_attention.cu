@@ -1,3 +1,4 @@
+/* Describes attention and its backward as graphs of cuDNN. */
 #include "cuda/cudnn_attention.h"
 
 #include <float.h>

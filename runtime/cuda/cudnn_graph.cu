@@ -1,3 +1,4 @@
+/* Builds graphs of operations for cuDNN, and makes and runs their plans. */
 #include "cuda/cudnn_graph.h"
 
 #include <algorithm>

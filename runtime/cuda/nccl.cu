@@ -1,13 +1,13 @@
 /* Conversions over NCCL, on device memory.
  *
- * Communicators are created once, by all ranks in the same order, from a unique id of rank 0:
+ * Communicators are created once, by all ranks in the same order, from a unique id of rank 0, for
+ * each stream (cuda/streams.h says which exchange runs on which):
  *
- * - conversions on the exchange stream (cuda/streams.h): one communicator of all ranks, and one for
- *   each other group of the plans. All ranks make the calls in the order of the program.
- * - gradient buckets: one stream and separate communicators. All ranks begin buckets in the same
- *   order (compiler/ir/analysis/async_collectives.h).
- * - messages between stages: a stream and separate communicators for each plan, since a message may
- *   begin at any time, and no message waits for a message of another plan.
+ * - the exchange stream: one communicator of all ranks, and one for each other group of the plans.
+ *   All ranks make the calls in the order of the program.
+ * - gradient buckets, prefetches: separate communicators. All ranks begin buckets in the same order
+ *   (compiler/ir/analysis/async_collectives.h).
+ * - messages between stages: separate communicators for each plan.
  */
 #include "cuda/channels.h"
 #include "exchange/channel.h"
@@ -24,24 +24,11 @@
 #define HT_NCCL(call) check_call((call), #call, __LINE__)
 
 struct GroupComm {
-    // owner (owner_of); NULL: the exchange stream, for conversions that computing waits for
+    // owner of the stream (side_stream_owner); NULL: the exchange stream
     const ht_reshard *owner;
     std::vector<int> devices;
     ncclComm_t comm; // NULL: this rank is not in the group
 };
-
-/* A side stream for async exchanges, and its owner (owner_of). */
-struct Side {
-    const ht_reshard *owner;
-    cudaStream_t stream;
-};
-
-/* Returns the owner of the stream and communicators for a plan in a queue. In HT_QUEUE_STAGES each
- * plan is its own owner; in each other queue all plans share one owner. */
-static const ht_reshard *owner_of(const ht_reshard *plan, ht_queue queue) {
-    static const ht_reshard all[HT_QUEUES] = {};
-    return queue == HT_QUEUE_STAGES ? plan : &all[queue];
-}
 
 /* The CUDA events of an async exchange, which are reused from run to run. */
 struct Passage {
@@ -51,8 +38,7 @@ struct Passage {
 static struct {
     ncclComm_t world;
     std::vector<GroupComm> groups;
-    std::vector<Side> sides;
-    const Side *side;                // stream of the async exchange being issued; else NULL
+    const SideStream *side;          // stream of the async exchange being issued; else NULL
     const ht_reshard_step *together; // first collective of the current NCCL group; else NULL
     bool exchanging;                 // the current run uses the exchange stream
 } nccl;
@@ -179,30 +165,15 @@ static void add_groups(const ht_reshard *plan, const ht_reshard *owner, const Ch
     if (owner) add_placed_group(plan, owner, plans, &all);
 }
 
-static const Side *find_side(const ht_reshard *owner) {
-    for (const Side &side : nccl.sides)
-        if (side.owner == owner) return &side;
-    return NULL;
-}
-
-static void add_side(const ht_reshard *owner) {
-    int least, greatest;
-    Side side = {owner, NULL};
-    if (find_side(owner)) return;
-    HT_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-    HT_CUDA(cudaStreamCreateWithPriority(&side.stream, cudaStreamNonBlocking, greatest));
-    nccl.sides.push_back(side);
-}
-
 /* Adds the groups and side streams of plan `p`. A plan in HT_QUEUE_STAGES alone never runs on the
  * exchange stream. */
 static void add_plan(const ChannelPlans *plans, int p) {
     const ht_reshard *plan = plans->plan[p];
     for (int queue = 0; queue < HT_QUEUES; queue++)
         if (plans->queues[p] & 1u << queue) {
-            const ht_reshard *owner = owner_of(plan, (ht_queue)queue);
+            const ht_reshard *owner = side_stream_owner(plan, (ht_queue)queue);
             add_groups(plan, owner, plans);
-            add_side(owner);
+            side_stream_add(owner);
         }
     if (plans->queues[p] != 1u << HT_QUEUE_STAGES) add_groups(plan, NULL, plans);
 }
@@ -224,7 +195,7 @@ static void nccl_prepare(const ChannelPlans *plans) {
 
 static void nccl_close(void) {
     watchdog_begin_wait();
-    for (const Side &side : nccl.sides) HT_CUDA(cudaStreamDestroy(side.stream));
+    side_streams_close();
     for (const GroupComm &group : nccl.groups)
         if (group.comm) HT_NCCL(ncclCommDestroy(group.comm));
     if (nccl.world) HT_NCCL(ncclCommDestroy(nccl.world));
@@ -460,9 +431,9 @@ static Passage *passage_of(AsyncExchange *async) {
     return (Passage *)async->kept;
 }
 
-static const Side *side_of(const AsyncExchange *async) {
+static const SideStream *side_of(const AsyncExchange *async) {
     const ht_reshard *plan = async->run.plan;
-    const Side *side = find_side(owner_of(plan, async->queue));
+    const SideStream *side = side_stream_find(side_stream_owner(plan, async->queue));
     if (!side)
         ht_fail("%s: it has no stream; the program and the runtime are of different versions",
                 plan->name);
@@ -470,7 +441,7 @@ static const Side *side_of(const AsyncExchange *async) {
 }
 
 static void nccl_begin_async_exchange(AsyncExchange *async) {
-    const Side *side = side_of(async);
+    const SideStream *side = side_of(async);
     Passage *passage = passage_of(async);
     HT_CUDA(cudaEventRecord(passage->begun, ht_compute_stream()));
     HT_CUDA(cudaStreamWaitEvent(side->stream, passage->begun, 0));

@@ -1,5 +1,5 @@
-/* Creates the compute and exchange streams, and their waits. nccl.cu has streams of gradient
- * buckets and messages. */
+/* Creates the compute, exchange and side streams, and their waits; decides which exchange runs on
+ * which (streams.h). */
 #include "cuda/streams.h"
 
 #include "cuda/multi_tensor.h"
@@ -9,6 +9,7 @@
 #include <map>
 #include <sched.h>
 #include <utility>
+#include <vector>
 
 enum { CHECK_EVERY = 4096 }; // queries of a stream between two checks of the other ranks
 
@@ -63,6 +64,37 @@ void cuda_exchange_end(void) {
     HT_CUDA(cudaEventRecord(streams.exchanged, streams.exchange));
     streams.pending = true;
 }
+
+/* ---- side streams ---- */
+
+static std::vector<SideStream> side_streams;
+
+const ht_reshard *side_stream_owner(const ht_reshard *plan, ht_queue queue) {
+    static const ht_reshard all[HT_QUEUES] = {};
+    return queue == HT_QUEUE_STAGES ? plan : &all[queue];
+}
+
+const SideStream *side_stream_find(const ht_reshard *owner) {
+    for (const SideStream &side : side_streams)
+        if (side.owner == owner) return &side;
+    return NULL;
+}
+
+void side_stream_add(const ht_reshard *owner) {
+    int least, greatest;
+    SideStream side = {owner, NULL};
+    if (side_stream_find(owner)) return;
+    HT_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    HT_CUDA(cudaStreamCreateWithPriority(&side.stream, cudaStreamNonBlocking, greatest));
+    side_streams.push_back(side);
+}
+
+void side_streams_close(void) {
+    for (const SideStream &side : side_streams) HT_CUDA(cudaStreamDestroy(side.stream));
+    side_streams.clear();
+}
+
+/* ---- waits and notes ---- */
 
 /* Ends the program if the channel reports that an exchange has failed. */
 static void check_ranks(void) {

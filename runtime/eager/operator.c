@@ -1,3 +1,5 @@
+/* Computes operators of plain C models on one device, in the working type (tensors of other types
+ * are converted), and their gradients. */
 #include "eager/operator.h"
 
 #include "cpu/cpu.h"

@@ -1,3 +1,4 @@
+/* Records operators of a plain C model for backward, and allocates the memory of a step. */
 #include "eager/tape.h"
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
 /* Connects the ranks: by MPI where MPI started the program, else by the fabric (sockets and shared
- * memory, transport/fabric). This file also reads HETU_TIMEOUT and has its default. */
+ * memory, transport/fabric). */
 #include "transport/world.h"
 
 #include "base/fail.h"
@@ -20,12 +20,11 @@
 #include <time.h>
 
 enum {
-    DEFAULT_TIMEOUT = 600, // seconds
-    FIRST_WAITS = 100,     // milliseconds that a machine's first rank awaits the launcher's signals
-    OTHERS_WAIT = 1000,    // milliseconds that its other ranks await these signals
-    NAP = 10,              // milliseconds between two checks for these signals
-    TURN = 50,             // milliseconds between the ends of two ranks
-    MOST_TURNS = 3         // most turns that a rank waits in addition to its first
+    FIRST_WAITS = 100,  // milliseconds that a machine's first rank awaits the launcher's signals
+    OTHERS_WAIT = 1000, // milliseconds that its other ranks await these signals
+    NAP = 10,           // milliseconds between two checks for these signals
+    TURN = 50,          // milliseconds between the ends of two ranks
+    MOST_TURNS = 3      // most turns that a rank waits in addition to its first
 };
 
 /* The transports, in the order in which world_open asks them. */
@@ -109,7 +108,7 @@ static void end_all(int status) {
 static const FailRanks ranks = {world_rank, world_size, world_leave, end_all};
 
 void world_open(int *argc, char ***argv, int use) {
-    world_timeout();
+    watchdog_timeout();
     world.opening = find_kind();
     if (!world.opening) return;
     fail_connect(&ranks);
@@ -211,15 +210,6 @@ int channels_tags(void) { return world.kind ? world.kind->tags() : INT_MAX; }
 void post_begin(int lane, Post *post) { world.kind->begin(lane, post); }
 
 bool post_done(int lane, Post *post) { return world.kind->done(lane, post); }
-
-int world_timeout(void) {
-    const char *text = getenv("HETU_TIMEOUT");
-    char *end;
-    long seconds = text ? strtol(text, &end, 10) : DEFAULT_TIMEOUT;
-    if (text && (end == text || *end || seconds < 0 || seconds > 1000000))
-        ht_fail("HETU_TIMEOUT=%s is no number of seconds", text);
-    return (int)seconds;
-}
 
 /* ---- bytes of all ranks on rank 0 ---- */
 

@@ -60,9 +60,6 @@ int world_least(int mine);
 /* Ends the program with a message if another rank has died. Waiting loops call it. */
 void world_check(void);
 
-/* Returns the timeout in seconds (transport/watchdog/watchdog.h): HETU_TIMEOUT, or 600; 0: none. */
-int world_timeout(void);
-
 /* Prepares the early end of this rank. Removes the files of an unfinished rendezvous, and kills
  * stopped ranks of this machine. Under a launcher that ends all ranks when one is gone, waits until
  * this rank may end: for a signal of the launcher, unless one has already come (`told`). */

@@ -1,7 +1,7 @@
 /* Large messages between ranks of one machine without MPI: read in the sender's memory, or copied
  * through queues where the kernel forbids that. Two ranks in processes of their own. */
 #include "transport/fabric/peer_memory.h"
-#include "transport/fabric/queues.h"
+#include "transport/fabric/shared_memory_queues.h"
 #include "transport/post.h"
 #include "transport/world.h"
 

@@ -1,4 +1,5 @@
-/* A mixture of experts: each token goes to the expert that its gate names, as far as that has room for the tokens of its sequence; experts lie on devices of their own, and tokens go to them and
+/* A mixture of experts: each token goes to the expert that its gate names, as far as the expert's
+ * capacity for a sequence allows. Experts lie on devices of their own, and tokens go to them and
  * come back (all-to-all). By names alone, and with PRAGMAS by `reshard`. */
 #include <hetu/hetu.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #ifndef BATCH
 #define BATCH 8
 #endif
-enum { SEQ = 12, WIDE = 16, HIDDEN = 24, ROOM = 5 };
+enum { SEQ = 12, WIDE = 16, HIDDEN = 24, CAPACITY = 5 };
 
 #ifdef PRAGMAS
 #define EXPERT_NAME _
@@ -61,8 +62,8 @@ static ht_tensor loss(void)
 #pragma hspmd dims(x: batch, _, _)
     ht_tensor share = ht_softmax(ht_linear(x, gate, HT_NONE)), chosen = ht_cast(ht_one_hot(ht_argmax(share, .dim = ht_shape(-1)), EXPERTS), HT_F32);
     ht_tensor place = ht_sub(ht_cumsum(chosen, 1), ht_scalar(1)), weight = ht_sum(ht_mul(share, chosen), .dim = ht_shape(-1));
-    ht_tensor seat = ht_cast(ht_one_hot(ht_cast(ht_sum(ht_mul(place, chosen), .dim = ht_shape(-1)), HT_I64), ROOM), HT_F32);
-    ht_tensor dispatch = ht_mul(ht_unsqueeze(chosen, -1), ht_unsqueeze(seat, 2));
+    ht_tensor slot = ht_cast(ht_one_hot(ht_cast(ht_sum(ht_mul(place, chosen), .dim = ht_shape(-1)), HT_I64), CAPACITY), HT_F32);
+    ht_tensor dispatch = ht_mul(ht_unsqueeze(chosen, -1), ht_unsqueeze(slot, 2));
     ht_tensor h = ht_einsum("bsec,bsd->becd", ht_list(dispatch, x));
     h = experts(h);
     ht_tensor y = ht_mul(ht_einsum("bsec,becd->bsd", ht_list(dispatch, h)), ht_unsqueeze(weight, -1));

@@ -86,7 +86,7 @@ static int first_of(const Rule *rule, const Access *value) {
 }
 
 /* Writes the number of floating-point operations of a value, counted as in
- * compiler/cost/computing.c: by term, over the term's and value's factors. */
+ * compiler/cost/flops_and_bytes.c: by term, over the term's and value's factors. */
 static void write_value_operations(Text *out, const Rule *rule, const Access *value,
                                    const Expr *expr) {
     ExprTerm terms[MOST_TERMS];

@@ -1,6 +1,6 @@
 /* Finds the program, and reads which strategies it was compiled with, before any rank starts: the
  * strings in its section `.hetu.strategies` (emit/program/unit.c). */
-#include "fitting_strategies.h"
+#include "choose_elastic_strategy.h"
 
 #include "support/diag.h"
 #include "support/reading.h"

@@ -3,7 +3,7 @@
  *     start 1: 4 ranks under strategy "dp4"      rank 3 dies: its slot is lost
  *     start 2: 3 ranks under strategy "dp3"      the program resumes from its last checkpoint
  *
- * fitting_strategies.c chooses the strategy of a start.
+ * choose_elastic_strategy.c chooses the strategy of a start.
  */
 #include "ranks.h"
 

@@ -20,9 +20,9 @@
  * heturun waits for a new FILE for HETU_TIMEOUT seconds.
  */
 #include "check_hosts.h"
-#include "place.h"
+#include "lock_slots.h"
 #include "ranks.h"
-#include "fitting_strategies.h"
+#include "choose_elastic_strategy.h"
 #include "support/hash.h"
 #include "support/tool.h"
 

@@ -3,9 +3,9 @@
 #ifndef HETURUN_RANKS_H
 #define HETURUN_RANKS_H
 
-#include "place.h"
+#include "lock_slots.h"
 #include "slots.h"
-#include "fitting_strategies.h"
+#include "choose_elastic_strategy.h"
 
 #include <signal.h>
 #include <sys/types.h>

@@ -1,11 +1,30 @@
-/* Lists async collectives in the order in which all devices begin them. op_is_async (phases.c) says
- * which conversions are async. Conversions inside a phase (tensor parallelism) are not. */
+/* Says which collectives overlap with computing (op_is_async), and lists them in the order in which
+ * all devices begin them. Conversions inside a phase (tensor parallelism) do not overlap. */
 #include "ir/analysis/async_collectives.h"
 
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
 
 #include <stdlib.h>
+
+/* Returns whether a value, or each operand of a union, is made before the update. */
+static bool made_before_update(const Module *module, const Value *value) {
+    const Op *def = value->def;
+    if (!def || def->def != module->builtin->stage_union)
+        return def && op_phase(module, def) != PHASE_UPDATE &&
+               op_phase(module, def) != PHASE_BEFORE;
+    for (int k = 0; k < def->operand_count; k++)
+        if (!made_before_update(module, def->operands[k])) return false;
+    return true;
+}
+
+bool op_is_async(const Module *module, const Op *op) {
+    bool overlaps =
+        module->builtin->stage_union ||
+        (module->strategy && (!module->strategy->zero || module->devices->target.overlap));
+    return overlaps && op->def == module->builtin->reshard &&
+           op_phase(module, op) == PHASE_UPDATE && made_before_update(module, op->operands[0]);
+}
 
 static int compare_async_collectives(const void *a, const void *b) {
     const AsyncCollective *x = a, *y = b;

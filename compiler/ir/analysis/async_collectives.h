@@ -20,6 +20,12 @@
 
 #include "ir/module.h"
 
+/* Returns whether an operator is an async collective: once a step it converts a value from before
+ * the update, such as a gradient. An async collective begins when the device has made its operand,
+ * overlaps with the rest of backward, and ends before the update. On one stage under `zero` no
+ * operator is async without Target.overlap, because the result takes the storage of the operand. */
+bool op_is_async(const Module *module, const Op *op);
+
 typedef struct AsyncCollective {
     const Op *op;         // the conversion of the first tensor
     int count;            // number of tensors

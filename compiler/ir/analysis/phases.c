@@ -1,5 +1,4 @@
-/* Says which phase runs an operator, which messages cross stages, which collectives overlap with
- * computing (op_is_async), and sorts operators by phase. */
+/* Says which phase runs an operator, which messages cross stages, and sorts operators by phase. */
 #include "ir/analysis/phases.h"
 
 #include <stdlib.h>
@@ -99,25 +98,6 @@ StageGraph template_graph(Arena *arena, const Module *module, int number) {
                         .edge_count = edges.count,
                         .edge = (const int(*)[2])(const void *)edges.at,
                         .trains = module->kind == MODULE_TRAIN};
-}
-
-/* Returns whether a value, or each operand of a union, is made before the update. */
-static bool made_before_update(const Module *module, const Value *value) {
-    const Op *def = value->def;
-    if (!def || def->def != module->builtin->stage_union)
-        return def && op_phase(module, def) != PHASE_UPDATE &&
-               op_phase(module, def) != PHASE_BEFORE;
-    for (int k = 0; k < def->operand_count; k++)
-        if (!made_before_update(module, def->operands[k])) return false;
-    return true;
-}
-
-bool op_is_async(const Module *module, const Op *op) {
-    bool overlaps =
-        module->builtin->stage_union ||
-        (module->strategy && (!module->strategy->zero || module->devices->target.overlap));
-    return overlaps && op->def == module->builtin->reshard &&
-           op_phase(module, op) == PHASE_UPDATE && made_before_update(module, op->operands[0]);
 }
 
 int value_ready_at(const Module *module, const Value *value) {

@@ -51,12 +51,6 @@ bool op_may_read(const Module *module, const Op *maker, const Op *reader);
 /* Returns whether an operator is a message: it converts a value of another stage or visit. */
 bool op_crosses_stages(const Module *module, const Op *op);
 
-/* Returns whether an operator is an async collective: once a step it converts a value from before
- * the update, such as a gradient. An async collective begins when the device has made its operand,
- * overlaps with the rest of backward, and ends before the update. On one stage under `zero` no
- * operator is async without Target.overlap, because the result takes the storage of the operand. */
-bool op_is_async(const Module *module, const Op *op);
-
 /* Returns the index of the operator that makes a value. For a `union`, looks at the operands that
  * are in the first operand's template, and returns the last of their makers. So all devices agree
  * on the order of async collectives. */

@@ -2,6 +2,7 @@
  * decides which devices share a role. */
 #include "ir/programs/device_programs.h"
 
+#include "ir/analysis/async_collectives.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis_cache.h"
 #include "ir/programs/conversions.h"

@@ -1,6 +1,6 @@
 /* Declarations that the files of pass differentiate share. differentiate.c walks backward through
  * the operators. gradient_rule.c derives gradients of rules with a body, inline.c copies gradient
- * functions, update.c adds the optimizer, dead.c removes operators without readers. */
+ * functions, update.c adds the optimizer, dead_code.c removes operators without readers. */
 #pragma once
 
 #include "ir/module.h"

@@ -1,7 +1,7 @@
 /* Refuses inputs that do not share the batch which micro-batches cut. microbatch_input of
- * passes/microbatch/cut.c finds the batch. */
+ * passes/microbatch/rows_per_microbatch.c finds the batch. */
 #include "passes/factor_dims/factor_dims.h"
-#include "passes/microbatch/cut.h"
+#include "passes/microbatch/rows_per_microbatch.h"
 
 /* One check of a module for inputs with batches of their own. */
 typedef struct Batches {

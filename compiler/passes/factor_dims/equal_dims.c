@@ -1,6 +1,6 @@
 /* Decides which dimensions are equal, and into which factors each splits. names.c names factors. */
 #include "passes/factor_dims/equal_dims.h"
-#include "passes/microbatch/cut.h"
+#include "passes/microbatch/rows_per_microbatch.h"
 
 #include <string.h>
 

@@ -13,7 +13,7 @@
  *   cuts;
  * - no dimensions of extent 1, and no reshapes that only regroup factors;
  * - names on factors; layouts that the source writes refer to the new dimensions. */
-#include "passes/microbatch/cut.h"
+#include "passes/microbatch/rows_per_microbatch.h"
 #include "passes/factor_dims/factor_dims.h"
 #include "passes/pass_manager.h"
 

@@ -18,6 +18,7 @@
 #include "cost/cost.h"
 #include "rule/equations.h"
 #include "ir/analysis/liveness.h"
+#include "ir/analysis/async_collectives.h"
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"

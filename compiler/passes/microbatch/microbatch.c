@@ -1,6 +1,6 @@
 /* Pass microbatch: turns the step into a loop over micro-batches (gradient accumulation).
  *
- *     pipeline microbatches(4) rows(2)      (rows of each pipeline: cut.c)
+ *     pipeline microbatches(4) rows(2)      (rows_per_microbatch.c)
  *
  *     before    forward and backward on 8 rows, the optimizer
  *     after     before the loop   gathers of parameters and other work equal in every iteration
@@ -20,7 +20,7 @@
  * separate loop in front computes it. Unequal pipelines need no weights: each mean divides by the
  * size of the whole batch, so that gradients are simply added. A batch that runs as a whole does
  * not change. A single micro-batch in several stages has all rows, so no value is cut. */
-#include "passes/microbatch/cut.h"
+#include "passes/microbatch/rows_per_microbatch.h"
 #include "passes/differentiate/differentiate.h"
 #include "passes/pass_manager.h"
 

@@ -11,7 +11,7 @@
  * cut, passes partial sums through a linear operator, or leaves the operator whole. */
 #pragma once
 
-#include "passes/seed_layouts/tensor_expert_splits.h"
+#include "passes/seed_layouts/tensor_sequence_expert_splits.h"
 #include "passes/seed_layouts/sharding.h"
 #include "passes/seed_layouts/consumer_constraints.h"
 

@@ -321,7 +321,7 @@ static bool reduced_sharding(const Propagation *propagation, const Mesh *mesh,
 static const Layout *kept_layout(const Propagation *propagation, const Value *sum,
                                  const Version *added) {
     Sharding kept;
-    if (sum->layout || module_zero(propagation->module) < 2 || !propagation->gradient[sum->id])
+    if (sum->layout || !zero_cuts_gradients(propagation->module) || !propagation->gradient[sum->id])
         return sum->layout;
     if (!is_known(propagation, added) ||
         !reduced_sharding(propagation, propagation->mesh, sum, &kept))
@@ -432,7 +432,7 @@ static void propagate_reshard(Propagation *propagation, Op *op) {
 
 /* From `zero 2` on, converts gradients to the layout of their states as soon as they are made. */
 static void reduce_gradients(Propagation *propagation, const Op *op, Value *const *made) {
-    for (int k = 0; k < op->result_count && module_zero(propagation->module) >= 2; k++) {
+    for (int k = 0; k < op->result_count && zero_cuts_gradients(propagation->module); k++) {
         const Parameter *parameter = propagation->gradient[made[k]->id];
         const Layout *layout = propagation->reduced[made[k]->id];
         if (layout && op->def != propagation->module->builtin->accumulate &&
@@ -519,7 +519,7 @@ static void begin_sum(Propagation *propagation, const Parameter *parameter, cons
     propagation->assigner.gradient[sum->id] =
         arena_copy(propagation->arena, &sharding, sizeof sharding);
     if (def && def->def == propagation->module->builtin->accumulate &&
-        module_zero(propagation->module) >= 2)
+        zero_cuts_gradients(propagation->module))
         propagation->assigner.gradient[def->operands[0]->id] =
             propagation->assigner.gradient[sum->id];
 }
@@ -557,7 +557,7 @@ static void begin_summands(Propagation *propagation, const Parameter *parameter,
 static void begin_gradient(Propagation *propagation, const Parameter *parameter) {
     begin_sum(propagation, parameter, parameter->gradient, propagation->module->devices->mesh,
               update_layout(propagation, parameter));
-    if (module_zero(propagation->module) >= 2)
+    if (zero_cuts_gradients(propagation->module))
         begin_summands(propagation, parameter, parameter->gradient);
 }
 

@@ -2,7 +2,8 @@
  * each piece of a factor, and the pieces move around the devices in between.
  *
  *     turns seq:cp, mesh(cp:4): device c has queries c. In ring step j it reads keys (c + j) % 4,
- *     while keys (c + j + 1) % 4 come from its neighbour. Clause merge joins the results of steps.
+ *     while keys (c + j + 1) % 4 come from its neighbour. Clause merge joins the results of steps
+ *     (ht_attention_merge in ops.h: by their lse).
  *
  *     before    y = attention(q, k, v)
  *     after     k1 = reshard(k); y0 = attention(q, k, v)

@@ -1,7 +1,7 @@
 /* Keeps a parameter whole along an axis that its readers use for another dimension. */
 #include "passes/seed_layouts/consumer_constraints.h"
 
-#include "passes/seed_layouts/tensor_expert_splits.h"
+#include "passes/seed_layouts/tensor_sequence_expert_splits.h"
 
 _Static_assert(MESH_MOST <= 16, "axes are bits of 16");
 

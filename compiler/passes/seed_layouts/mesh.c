@@ -1,58 +1,15 @@
 /* Makes the meshes of a strategy: the named axes of each stage's devices, and their split rules.
  *
- * The last axis of a mesh is the fastest over the stage's devices. A tp axis larger than the number
- * of key-value heads (grouped-query attention) is divided into prime factors:
- *
- *     split heads:tp
- *     stage devices(0-5) mesh(tp:6)          ->  mesh axes tp:2, tp:3 where `heads` is the merged
- *                                               dimension (kv:2 group:3): 2 cuts kv, 3 cuts group
- */
+ * The last axis of a mesh is the fastest over the stage's devices. grouped_query_heads.c says which
+ * axes are divided into prime factors, since there are fewer key-value heads than tp. */
 #include "passes/seed_layouts/seed_layouts.h"
 
 #include "cluster/cluster.h"
-
-/* Returns the extent of the first factor of a dimension named `dim` that is split into two
- * neighbouring dimensions of the value; 0: the value has no such pair. */
-static int64_t run_head(const Value *value, const char *dim) {
-    for (int d = 0; d + 1 < value->type.rank; d++) {
-        DimName first = dim_name(value->dims, d), next = dim_name(value->dims, d + 1);
-        if (dim_equal(first, (DimName){dim, 0}) && next.part &&
-            dim_equal(next, (DimName){dim, next.part}))
-            return value->type.extent[d];
-    }
-    return 0;
-}
-
-/* Returns run_head of the first parameter or result that has such a pair; 0: there is none. */
-static int64_t head_extent(const Module *module, const char *dim) {
-    int64_t extent = 0;
-    for (int i = 0; !extent && i < module->params.count; i++)
-        extent = run_head(module->params.at[i]->value, dim);
-    for (int i = 0; !extent && i < module->ops.count; i++)
-        for (int r = 0; !extent && r < module->ops.at[i]->result_count; r++)
-            extent = run_head(module->ops.at[i]->results[r], dim);
-    return extent;
-}
-
-static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 
 static const MeshAxis *find_axis(const Stage *stage, const char *name) {
     for (int i = 0; i < stage->mesh.count; i++)
         if (!strcmp(stage->mesh.at[i].name, name)) return &stage->mesh.at[i];
     return NULL;
-}
-
-/* Returns whether a split rule needs the axis in prime factors: some of them cut the first factor
- * of a merged dimension, and the others cut the second factor. */
-static bool must_factor(const Module *module, const MeshAxis *axis) {
-    const Strategy *strategy = module->strategy;
-    for (int i = 0; !axis->weights && i < strategy->splits.count; i++)
-        for (int k = 0; k < strategy->splits.at[i].axis_count; k++)
-            if (!strcmp(strategy->splits.at[i].axes[k], axis->name)) {
-                int64_t head = head_extent(module, strategy->splits.at[i].dim);
-                if (head && head % axis->count && gcd(head, axis->count) > 1) return true;
-            }
-    return false;
 }
 
 /* Returns the weights; NULL if they are equal or absent. */
@@ -76,7 +33,7 @@ static void add_axis(Module *module, Mesh *mesh, const MeshAxis *axis, int count
 
 /* Adds an axis of the strategy to the mesh, whole or as its prime factors. */
 static void add_axes(Module *module, Mesh *mesh, const MeshAxis *axis) {
-    if (!must_factor(module, axis)) {
+    if (!axis_must_factor(module, axis)) {
         add_axis(module, mesh, axis, axis->count, axis->weights);
         return;
     }
@@ -92,7 +49,7 @@ static void add_rules(Module *module, Mesh *mesh, const SplitRule *split, const 
     for (int a = 0; a < mesh->axis_count; a++) {
         if (strcmp(mesh->axis[a].name, axis)) continue;
         bool fits = !head || head % (*cut * mesh->axis[a].count) == 0 ||
-                    gcd(head, mesh->axis[a].count) == 1;
+                    head_gcd(head, mesh->axis[a].count) == 1;
         if (fits) *cut *= mesh->axis[a].count;
         array_push(
             module->arena, &mesh->rules,

@@ -119,12 +119,10 @@ static const Layout *states_of_whole(Place *place, Value *value) {
     return states_layout(place->module, place->module->devices->mesh, &whole);
 }
 
-/* Gives layouts to a parameter and its states. Under `zero 3` the parameter has the layout of its
- * states on each stage that reads it, unless the source writes a layout. A value that an optimizer
- * rule keeps has that layout under every level of `zero`. */
+/* Gives layouts to a parameter and its states. A parameter that ZeRO cuts has the layout of its
+ * states on each stage that reads it. */
 static void place_parameter(Place *place, Parameter *parameter) {
-    bool cut =
-        module_zero(place->module) >= (parameter->kept ? 1 : 3) && !parameter->value->user_layout;
+    bool cut = zero_cuts_parameter(place->module, parameter);
     place_whole(place, parameter->value, cut);
     const Layout *states = states_of_whole(place, parameter->value);
     for (int s = 0; s < parameter->state_count; s++) parameter->states[s]->layout = states;

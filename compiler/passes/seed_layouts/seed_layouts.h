@@ -9,9 +9,26 @@
  * Returns false after errors. */
 bool meshes_create(Module *module);
 
+/* ---- fewer key-value heads than tp (grouped_query_heads.c) ---- */
+
+/* Returns the extent of the first factor of a merged dimension named `dim`, such as the number of
+ * key-value heads, in the first parameter or result that has it; 0: there is none. */
+int64_t head_extent(const Module *module, const char *dim);
+
+/* Returns whether a split rule needs the axis in prime factors: some of them cut the first factor
+ * of a merged dimension, and the others cut the second factor. */
+bool axis_must_factor(const Module *module, const MeshAxis *axis);
+
+/* Returns the greatest common divisor. */
+int64_t head_gcd(int64_t a, int64_t b);
+
 /* Returns the layout of a parameter's optimizer states on a mesh: the parameter's layout, which
  * `zero` cuts along replicating axes, too. `param` is the parameter, or a stage's part of it. */
 const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param);
+
+/* Returns whether `zero` cuts gradients like their states, and a parameter like its states. */
+bool zero_cuts_gradients(const Module *module);
+bool zero_cuts_parameter(const Module *module, const Parameter *parameter);
 
 /* Gives trained parameters and states the layouts that they have in `program`, the model under the
  * strategy that the statement `optimizer` names (optimizer_statement.c). All other layouts of pass

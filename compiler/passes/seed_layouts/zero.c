@@ -1,11 +1,13 @@
-/* Statement `zero`: the layout of optimizer states (ZeRO).
+/* Statement `zero` (ZeRO): the layout of optimizer states, and which levels give it to gradients
+ * and parameters, too.
  *
  *     w : [ffn, embed]  {dup:dp, ffn:tp}     zero     ->   states {embed:dp, ffn:tp}
  *
- * All axes (or those that `zero` names) that replicate a parameter cut one dimension. For gradients
- * (level 2) see propagate_layouts.c (kept_layout, reduce_gradients), for parameters (level 3)
- * seed_layouts.c (place_parameter). These layouts decide whether a gradient has a reduce-scatter or
- * an all-reduce (reshard/reduce/reduce.h). */
+ * All axes (or those that `zero` names) that replicate a parameter cut one dimension. From level 2
+ * on, propagate_layouts.c converts gradients (reduce_gradients, kept_layout); on level 3,
+ * seed_layouts.c lays out parameters (place_parameter), and propagate_layouts.c drops their
+ * gathered copies after each layer (end_layer). These layouts decide whether a gradient has a
+ * reduce-scatter or an all-reduce (reshard/reduce/reduce.h). */
 #include "passes/seed_layouts/seed_layouts.h"
 
 #include <string.h>
@@ -51,4 +53,12 @@ const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param
         if (is_zero_axis(module, mesh, a) && sharding.at[a] == AXIS_DUP)
             sharding_cut(mesh, &sharding, a, dim, false);
     return sharding_layout(mesh, &sharding, module_interned(module));
+}
+
+bool zero_cuts_gradients(const Module *module) { return module_zero(module) >= 2; }
+
+/* Level 3 cuts parameters, unless the source writes a layout. Every level cuts a value that an
+ * optimizer rule keeps. */
+bool zero_cuts_parameter(const Module *module, const Parameter *parameter) {
+    return module_zero(module) >= (parameter->kept ? 1 : 3) && !parameter->value->user_layout;
 }

@@ -1,5 +1,5 @@
 /* Lists a program's conversions with their bytes and seconds, for --report and -Rcomm. */
-#include "planner/report/simulation.h"
+#include "planner/report/step_timeline.h"
 #include "ir/programs/conversions.h"
 
 #include "cost/cost.h"

@@ -1,9 +1,9 @@
-/* Writes the report as JSON, and into the page. simulation.c writes the timeline. */
+/* Writes the report as JSON, and into the page. step_timeline.c writes the timeline. */
 #include "planner/report/report.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "cost/cost.h"
-#include "planner/report/simulation.h"
+#include "planner/report/step_timeline.h"
 #include "planner/report/values.h"
 #include "support/reading.h"
 

@@ -4,12 +4,12 @@
  * each role and all conversions. The output is JSON (keys: tools/manual/formats.md) or an HTML page
  * that contains the JSON and draws it without a network.
  *
- * simulation.c computes when each stage runs what, by the seconds of cost/stage_seconds.c;
+ * step_timeline.c computes when each stage runs what, by the seconds of cost/stage_seconds.c;
  * conversions.c lists conversions; json.c writes the JSON and puts it into page.html; tables.c
  * prints tables for the terminal. */
 #pragma once
 
-#include "planner/report/simulation.h"
+#include "planner/report/step_timeline.h"
 #include "ir/unit.h"
 #include "support/text.h"
 

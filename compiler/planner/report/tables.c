@@ -4,7 +4,7 @@
 #include "ir/programs/device_programs.h"
 
 #include "cost/cost.h"
-#include "planner/report/simulation.h"
+#include "planner/report/step_timeline.h"
 #include "planner/report/values.h"
 
 #include <stdlib.h>

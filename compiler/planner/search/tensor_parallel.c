@@ -1,5 +1,6 @@
 /* Tries sets of dimensions that tp cuts. A degree need not divide a dimension (layout/region.c).
- * layer_costs.c finds the largest tp; passes/seed_layouts/mesh.c allows fewer key-value heads. */
+ * layer_costs.c finds the largest tp. passes/seed_layouts/grouped_query_heads.c allows fewer
+ * key-value heads. */
 #include "planner/search/tensor_parallel.h"
 
 #include "planner/search/devices.h"

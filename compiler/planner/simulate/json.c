@@ -1,5 +1,5 @@
 /* Writes simulated steps as JSON. */
-#include "planner/report/simulation.h"
+#include "planner/report/step_timeline.h"
 #include "planner/simulate/simulate.h"
 
 #include <jansson.h>

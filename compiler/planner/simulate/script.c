@@ -1,6 +1,7 @@
 /* Turns a phase's operators into seconds of computing and conversions, for a stage's actors. */
 #include "planner/simulate/script.h"
 
+#include "ir/analysis/async_collectives.h"
 #include "ir/programs/device_programs.h"
 #include "cost/cost.h"
 #include "cost/stage_seconds.h"

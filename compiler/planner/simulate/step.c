@@ -4,7 +4,7 @@
 #include "planner/simulate/transfers.h"
 #include "ir/analysis/async_collectives.h"
 #include "ir/programs/device_programs.h"
-#include "schedule/wait.h"
+#include "schedule/wait_graph.h"
 #include "planner/simulate/script.h"
 
 #include <string.h>
@@ -224,7 +224,7 @@ static void add_row(Builder *builder, const Script *script, bool last, int row) 
 
 /* ---- tasks of pipelines' tables ---- */
 
-/* The state while a pipeline's table is turned into tasks. Events are those of schedule/wait.h. */
+/* The state while a pipeline's table is turned into tasks. Events: schedule/wait_graph.h. */
 typedef struct Table {
     Builder *builder;
     int run;

@@ -3,9 +3,9 @@
  * An actor's computing between two conversions is one task. A transfer of a conversion is one task,
  * in which all its actors take part. Conversions inside a phase block their actors. Messages
  * between stages and gradient reductions overlap with computing, in streams of their own. Rows and
- * messages wait as in schedule/wait.h. Gradient reductions begin in the same order on all devices,
- * each when the device's contribution of the last micro-batch is complete. The update begins when
- * the device's reductions have ended. */
+ * messages wait as in schedule/wait_graph.h. Gradient reductions begin in the same order on all
+ * devices, each when the device's contribution of the last micro-batch is complete. The update
+ * begins when the device's reductions have ended. */
 #pragma once
 
 #include "hetu/trace.h"

@@ -1,3 +1,4 @@
+/* Lowers a plan to the tables of one device. */
 #include "reshard/lower/lower.h"
 
 #include "support/intern.h"

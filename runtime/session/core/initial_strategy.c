@@ -1,5 +1,5 @@
 /* Decides under which strategy a run begins (HETU_STRATEGY), and which have enough ranks.
- * After a loss of ranks, tools/heturun/fitting_strategies.c chooses HETU_STRATEGY. */
+ * After a loss of ranks, tools/heturun/choose_elastic_strategy.c chooses HETU_STRATEGY. */
 #include "session/core/initial_strategy.h"
 
 #include "session/control/prepare_strategy.h"

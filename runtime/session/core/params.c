@@ -1,5 +1,5 @@
 /* Parameters and optimizer states on all ranks. Initial values come from ht_init_box
- * (base/random.h) by global index, and so do not depend on the layout. */
+ * (base/random.c) by global index, and so do not depend on the layout. */
 #include "session/core/params.h"
 
 #include "transport/world.h"

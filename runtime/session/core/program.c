@@ -1,4 +1,4 @@
-/* Opens a program (memory, channels, tags), switches its strategy, reads its inputs, runs it. */
+/* Opens a program (memory, channels, tags), switches its strategy, feeds its inputs, runs it. */
 #include "session/core/program.h"
 
 #include "exchange/async_exchange.h"
@@ -26,7 +26,7 @@ static void **state_slots(const Program *program, int param) {
            (ptrdiff_t)param * program->image->state_count;
 }
 
-static void **input_slots(const Program *program) {
+void **program_input_slots(const Program *program) {
     return program->slots +
            (ptrdiff_t)program->image->param_count * (1 + program->image->state_count);
 }
@@ -53,8 +53,9 @@ static void open_inputs(Program *program) {
         ht_fail("the model %s has %d inputs; a program takes at most %d", image->model,
                 image->input_count, PROGRAM_MAX_INPUTS);
     for (int i = 0; i < image->input_count; i++)
-        input_slots(program)[i] = device_alloc(boxes_count(image->inputs[i].pieces, world_rank()) *
-                                               (int64_t)ht_dtype_bytes(image->inputs[i].dtype));
+        program_input_slots(program)[i] =
+            device_alloc(boxes_count(image->inputs[i].pieces, world_rank()) *
+                         (int64_t)ht_dtype_bytes(image->inputs[i].dtype));
 }
 
 /* Sets this rank's pipeline (NULL: the rank is in none) and the rank's position in it. */
@@ -180,7 +181,8 @@ Program *program_create(int image, Params *params, uint64_t seed) {
 /* Frees inputs, arena, schedule and recording; keeps parameters and states. */
 static void close_rest(Program *program) {
     device_forget(program->recording);
-    for (int i = 0; i < program->image->input_count; i++) device_free(input_slots(program)[i]);
+    for (int i = 0; i < program->image->input_count; i++)
+        device_free(program_input_slots(program)[i]);
     schedule_close(program->schedule);
     device_free(program->worker.arena);
 }
@@ -332,31 +334,10 @@ void program_feed(Program *program, int input, const void *data) {
     const ht_image_input *image = &program->image->inputs[input];
     fail_doing(image->at);
     boxes_move(whole(program, image->pieces), data, distribution_of(program, image->pieces),
-               input_slots(program)[input], ht_dtype_bytes(image->dtype));
+               program_input_slots(program)[input], ht_dtype_bytes(image->dtype));
     program->fed[input] = true;
     fail_doing(NULL);
     hooks_mark(HT_STREAM_HOST, "feed", image->at);
-}
-
-void program_read(Program *program, int input, const RowsPlan *rows) {
-    const ht_image_input *image = &program->image->inputs[input];
-    bool here = world_rank() < program->image->device_count;
-    int64_t count = here ? boxes_count(image->pieces, world_rank()) : 0,
-            size = (int64_t)ht_dtype_bytes(image->dtype);
-    fail_doing(image->at);
-    if (count) {
-        void *memory = input_slots(program)[input];
-        char *host = device_map(memory, count * size, DEVICE_WRITE);
-        Stretches stretches = boxes_stretches(image->pieces, world_rank());
-        for (int64_t i = 0; i < stretches.count; i++) {
-            const Stretch *stretch = &stretches.stretch[i];
-            dataset_fill(rows, image->dtype, stretch->lo, stretch->hi, host + stretch->at * size);
-        }
-        free(stretches.stretch);
-        device_unmap(memory, host, count * size, DEVICE_WRITE);
-    }
-    program->fed[input] = true;
-    fail_doing(NULL);
 }
 
 int64_t program_input_bytes(const Program *program, int input) {
@@ -374,7 +355,7 @@ void program_fetch_input(const Program *program, int input, void *to) {
     int64_t count = boxes_elements(image->pieces), bytes = (int64_t)ht_dtype_bytes(image->dtype);
     for (int64_t i = 0; to && image->padding && i < count; i++)
         padding_put(image, (char *)to + i * bytes);
-    boxes_move(distribution_of(program, image->pieces), input_slots(program)[input],
+    boxes_move(distribution_of(program, image->pieces), program_input_slots(program)[input],
                whole(program, image->pieces), to, (size_t)bytes);
 }
 

@@ -61,7 +61,10 @@ Program *program_switch(Program *program, int image, Params *params);
 /* Distributes an input to all ranks. `data` is the whole tensor on rank 0, else NULL. */
 void program_feed(Program *program, int input, const void *data);
 
-/* Fills this rank's piece of an input with rows of a dataset file. */
+/* Returns the memory of the program's inputs on this rank, by input. */
+void **program_input_slots(const Program *program);
+
+/* Fills this rank's piece of an input with rows of a dataset file (data/rows_of_rank.c). */
 void program_read(Program *program, int input, const RowsPlan *rows);
 
 /* Inputs that carry over a switch. program_take_inputs gathers the fed inputs on rank 0.

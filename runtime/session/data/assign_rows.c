@@ -1,5 +1,5 @@
 /* Gives rows of a batch to pipelines that read them whole. Without padding lengths, a rank reads
- * the rows of its input's layout: program_read (core/program.c). */
+ * the rows of its input's layout (rows_of_rank.c). */
 #include "session/data/rows.h"
 
 #include "base/memory.h"

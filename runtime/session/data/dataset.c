@@ -1,11 +1,10 @@
-/* Reads .npy, .bin and raw files: the shuffled row at a position (permutation_place in
- * base/random.c computes it; no permutation is stored), converted to the input's type. */
+/* Reads .npy, .bin and raw files: the row at a position (shuffle.c has the shuffled order of an
+ * epoch), converted to the input's type. */
 #include "session/data/dataset.h"
 #include "session/data/feed.h"
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/random.h"
 #include "base/c_locale.h"
 #include "exchange/copy_boxes.h"
 
@@ -323,12 +322,6 @@ static void convert(Element element, const char *at, int64_t count, ht_dtype inp
     default:
         ht_fail("an input of type %d has no elements of %s", (int)input, elements[element].name);
     }
-}
-
-int64_t dataset_row(const RowsPlan *plan, int64_t row) {
-    int64_t index = plan->position + row, epoch = index / plan->rows, place = index % plan->rows;
-    return plan->in_order ? place
-                          : permutation_place(plan->seed, plan->stream, epoch, plan->rows, place);
 }
 
 /* Reads `count` raw elements from `element` on. Ends the program if the file has become shorter. */

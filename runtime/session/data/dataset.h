@@ -2,8 +2,9 @@
  *
  * A dataset has a name and a position, the number of rows read so far. Feeds of one step with the
  * same dataset read the same rows, from one file or several. Row i of epoch e is row
- * permutation_place(seed, stream of the name, e, n, i) of a file with n rows. So every rank finds a
- * row without communication. Checkpoints keep the position (session/persist/save_and_resume.c). */
+ * permutation_place(seed, stream of the name, e, n, i) of a file with n rows (shuffle.c). So every
+ * rank finds a row without communication. Checkpoints keep the position
+ * (session/persist/save_and_resume.c). */
 #pragma once
 
 #include <hetu/session.h>
@@ -44,3 +45,12 @@ int64_t dataset_row(const RowsPlan *plan, int64_t row);
 
 /* Writes elements [first, end) of the whole input to `to`. */
 void dataset_fill(const RowsPlan *plan, ht_dtype input, int64_t first, int64_t end, void *to);
+
+/* Returns the index to which permutation `number` of a stream maps element `index` of `count`.
+ * Example: count 3 may map 0, 1, 2 to 2, 0, 1.
+ *
+ * The permutation is a Feistel network with Philox as its round function, over the smallest even
+ * number of bits that hold `count`. The network is applied until the index is below `count` (cycle
+ * walking; Black and Rogaway: Ciphers with arbitrary finite domains, 2002). */
+int64_t permutation_place(uint64_t seed, uint64_t stream, int64_t number, int64_t count,
+                          int64_t index);

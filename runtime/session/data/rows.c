@@ -1,4 +1,4 @@
-/* ht_dataset: finds a step's rows; program_read (core/program.c) finds a rank's share of them. */
+/* ht_dataset: finds a step's rows; rows_of_rank.c finds a rank's share of them. */
 #include "session/data/rows.h"
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
 /* Reads HETU_TRACE, HETU_PROFILE, HETU_NAN and HETU_NVTX, and attributes time to calls, on GPUs by
- * marks (cuda/marks.cu). */
+ * marks (cuda/profiler_marks.cu). */
 #include "session/observe/hooks.h"
 
 #include "base/timeline.h"

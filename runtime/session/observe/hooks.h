@@ -5,7 +5,7 @@
  *     HETU_PROFILE=1           time by operator and by layer when the session ends
  *                              (session/observe/profile.c)
  *     HETU_NAN=1               the run ends at the first operator that makes a NaN or an infinity
- *                              (session/observe/finite.c)
+ *                              (session/observe/nan_check.c)
  *     HETU_NVTX=1              names of calls in NVIDIA's profilers
  *
  * The environment variables of rank 0 hold for all ranks. If none is set, ht_worker.observer

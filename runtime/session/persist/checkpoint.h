@@ -18,9 +18,10 @@ typedef struct CheckpointRequest {
  * comes first. All ranks call it together. */
 void checkpoint_save(ht_session *session, const char *folder, const CheckpointRequest *request);
 
-/* Loads a file, or the files of a folder. Returns on all ranks why that failed; NULL: loaded. With
- * a manifest, the file must have all tensors of the session and the right checksums; otherwise the
- * parameters suffice. `names`: see foreign_tensors.h. session->loaded gets the first header. */
+/* Loads a file, or the files of a folder (load_resharded.c). Returns on all ranks why that failed;
+ * NULL: loaded. With a manifest, the file must have all tensors of the session and the right
+ * checksums; otherwise the parameters suffice. `names`: see foreign_tensors.h. session->loaded gets
+ * the first header. */
 const char *checkpoint_load(ht_session *session, const char *path, const char *manifest,
                             const char *names);
 

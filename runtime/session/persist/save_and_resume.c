@@ -1,5 +1,5 @@
-/* The public interface of checkpoints and in-memory checkpoints, on rank 0. hand_out of
- * checkpoint.c reads on any number of ranks. */
+/* The public interface of checkpoints and in-memory checkpoints, on rank 0. load_resharded.c reads
+ * on any number of ranks, under any strategy. */
 #include "base/c_locale.h"
 #include "base/files.h"
 #include "checkpoint/copies.h"

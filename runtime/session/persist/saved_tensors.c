@@ -1,6 +1,6 @@
 /* Names and orders saved tensors independently of the strategy. Collects the tensors to save, and
- * loads them from in-memory checkpoints; hand_out of checkpoint.c loads them from files, and
- * checkpoint/foreign_tensors.c reads those of other programs, such as transformers. */
+ * loads them from in-memory checkpoints. load_resharded.c loads them from files under another
+ * strategy; checkpoint/foreign_tensors.c reads those of other programs, such as transformers. */
 #include "session/persist/saved_tensors.h"
 
 #include "base/memory.h"

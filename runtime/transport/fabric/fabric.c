@@ -266,7 +266,7 @@ static Queues *share_memory(void) {
 static WorldPlace fabric_open(int *argc, char ***argv, bool threads) {
     (void)argc, (void)argv, (void)threads;
     launch_find(&fabric.launch);
-    fabric.meeting = rendezvous_meet(&fabric.launch, world_timeout());
+    fabric.meeting = rendezvous_meet(&fabric.launch, watchdog_timeout());
     fabric.place = (WorldPlace){.rank = fabric.launch.rank, .size = fabric.launch.size};
     find_node();
     fabric.queues = share_memory();

@@ -2,7 +2,7 @@
  * two ranks have a socket; ranks of one machine share memory, too. */
 #pragma once
 
-#include "transport/fabric/queues.h"
+#include "transport/fabric/shared_memory_queues.h"
 #include "transport/post.h"
 
 #include <stdbool.h>

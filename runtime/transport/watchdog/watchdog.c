@@ -1,4 +1,5 @@
-/* Decides that a rank is dead or hangs, and ends the run (HETU_TIMEOUT: see transport/world.c). */
+/* Decides that a rank is dead or hangs, after HETU_TIMEOUT seconds (DEFAULT_TIMEOUT), and ends the
+ * run. */
 #include "transport/watchdog/watchdog.h"
 
 #include "transport/meet/rendezvous.h"
@@ -15,10 +16,12 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
+    DEFAULT_TIMEOUT = 600,     // seconds without a sign after which a rank is dead
     TICKS = 10,                // ticks per second
     TICK = 1000000000 / TICKS, // nanoseconds
     NAP = 1000000,             // nanoseconds between two looks of watchdog_close
@@ -324,11 +327,20 @@ static sigset_t ending_signals(void) {
     return ending;
 }
 
+int watchdog_timeout(void) {
+    const char *text = getenv("HETU_TIMEOUT");
+    char *end;
+    long seconds = text ? strtol(text, &end, 10) : DEFAULT_TIMEOUT;
+    if (text && (end == text || *end || seconds < 0 || seconds > 1000000))
+        ht_fail("HETU_TIMEOUT=%s is no number of seconds", text);
+    return (int)seconds;
+}
+
 void watchdog_open(void) {
     watch.stage = STAGE_START;
     watch.ending = ending_signals();
     pthread_sigmask(SIG_BLOCK, &watch.ending, NULL);
-    watch.limit = world_timeout() * TICKS;
+    watch.limit = watchdog_timeout() * TICKS;
     start_thread();
 }
 

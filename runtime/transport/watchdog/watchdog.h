@@ -20,6 +20,9 @@
 extern "C" {
 #endif
 
+/* Returns the timeout in seconds: HETU_TIMEOUT, or 600; 0: none. */
+int watchdog_timeout(void);
+
 /* Call watchdog_open before the ranks meet, watchdog_connect when they have met, and watchdog_close
  * when this rank needs no other rank any more. On rank 0 watchdog_close waits until all other ranks
  * have ended. Without `heartbeat` each rank watches only its own waits. */

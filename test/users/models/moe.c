@@ -1,15 +1,19 @@
-/* A transformer whose feed-forward nets are experts: each place goes to two of them by a gate, in rooms of a fixed size (the capacity), and what finds no room goes by (Lepikhin et
- * al., GShard, 2020), with the loss that balances experts. */
+/* A transformer whose feed-forward nets are mixtures of experts (MoE; Lepikhin et al., GShard, 2020).
+ * A gate sends each token to its two best experts. An expert takes CAPACITY tokens of a row; tokens
+ * beyond the capacity are dropped: only the residual connection carries them on. A loss term
+ * balances the load of experts. */
 #include "blocks.h"
 
-enum { BATCH = 12, PLACES = 5, VOCAB = 27, LAYERS = 2, EXPERTS = 4, ROOM = 4 };
+enum { BATCH = 12, PLACES = 5, VOCAB = 27, LAYERS = 2, EXPERTS = 4, CAPACITY = 4 };
 
-/* The places of a row that go to experts as numbers of (batch, place, expert, room): 1 where a place has a room there. */
-static ht_tensor rooms(ht_tensor chosen)
+/* Returns the dispatch mask (batch, place, expert, slot): 1 where a token has this slot of this
+ * expert. A token's slot is the number of earlier tokens of its row that chose the expert;
+ * ht_one_hot gives only zeros for a slot of CAPACITY or more, and so drops the token. */
+static ht_tensor dispatch_mask(ht_tensor chosen)
 {
     ht_tensor before = ht_sub(ht_cumsum(chosen, 1), chosen);
-    ht_tensor at = ht_where(ht_gt(chosen, ht_scalar(0.5)), ht_cast(before, HT_I64), ht_full(ht_dims_of(chosen), -1, HT_I64));
-    return ht_cast(ht_one_hot(at, ROOM), HT_F32);
+    ht_tensor slot = ht_where(ht_gt(chosen, ht_scalar(0.5)), ht_cast(before, HT_I64), ht_full(ht_dims_of(chosen), -1, HT_I64));
+    return ht_cast(ht_one_hot(slot, CAPACITY), HT_F32);
 }
 
 typedef struct Mixed {
@@ -23,7 +27,7 @@ static Mixed experts(ht_tensor x)
     ht_tensor share = ht_softmax(ht_linear(x, matrix(EXPERTS, WIDTH, "gate"), HT_NONE));
     ht_tensor best = ht_cast(ht_one_hot(ht_argmax(share, .dim = ht_shape(-1)), EXPERTS), HT_F32), left = ht_mul(share, ht_sub(ht_scalar(1), best));
     ht_tensor second = ht_cast(ht_one_hot(ht_argmax(left, .dim = ht_shape(-1)), EXPERTS), HT_F32);
-    ht_tensor send = rooms(ht_add(best, second));
+    ht_tensor send = dispatch_mask(ht_add(best, second));
     ht_tensor sent = ht_einsum("bper,bpw->ebrw", ht_list(send, x));
 #pragma hspmd dims(sent : expert, _)
     ht_tensor made = ht_einsum("ebrf,efw->ebrw", ht_list(ht_gelu(ht_einsum("ebrw,ewf->ebrf", ht_list(sent, up))), down));

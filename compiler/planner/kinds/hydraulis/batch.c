@@ -1,6 +1,6 @@
 /* Kind hydraulis-batch: picks a batch's strategy and dispatches its sequences to pipelines. */
 #include "planner/kinds/hydraulis/problem.h"
-#include "planner/kinds/hydraulis/dispatch.h"
+#include "planner/kinds/hydraulis/pack_sequences.h"
 #include "planner/kinds/hydraulis/hydraulis.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * least times. Local search finds strategies that are good for single batches; a set of them is
  * chosen greedily; then random changes of its strategies are kept if they make the set better. */
 #include "planner/kinds/hydraulis/problem.h"
-#include "planner/kinds/hydraulis/dispatch.h"
+#include "planner/kinds/hydraulis/pack_sequences.h"
 #include "planner/kinds/hydraulis/hydraulis.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Queues of shared memory: what is put in parts of any size comes out in order, and a queue that is full takes nothing. */
-#include "transport/fabric/queues.h"
+#include "transport/fabric/shared_memory_queues.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

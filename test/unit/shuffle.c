@@ -1,5 +1,5 @@
-/* Permutations by counters (base/random.h). */
-#include "base/random.h"
+/* The shuffled order of a dataset (session/data/shuffle.c). */
+#include "session/data/dataset.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  * norms, are cut along seq. The model itself chooses the tokens of an expert, and its capacity
  * (test/users/models/moe.c). Tokens reach experts by conversions (propagate_layouts.c,
  * reshard/copy/all_to_all.c). */
-#include "passes/seed_layouts/tensor_expert_splits.h"
+#include "passes/seed_layouts/tensor_sequence_expert_splits.h"
 
 int factor_dim(const BoundAccess *access, int f) {
     for (int d = 0; d < access->rank; d++)

@@ -1,5 +1,5 @@
 /* Decides how many rows each pipeline's micro-batches have. Refuses a batch that does not fit. */
-#include "passes/microbatch/cut.h"
+#include "passes/microbatch/rows_per_microbatch.h"
 #include "strategy/layer_placement.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Shares links and processors among tasks (contention), max-min fair. */
-#include "schedule/max_min.h"
+#include "schedule/link_contention.h"
 
 #include "support/diag.h"
 

@@ -1,6 +1,6 @@
-/* Says which row or transfer waits for which: one graph for check.c, which finds deadlocks, the
- * simulator and the timeline. runtime/session/core/run_schedule.c begins and ends transfers. */
-#include "schedule/wait.h"
+/* Says which row or transfer waits for which: one graph for find_deadlocks.c, the simulator and the
+ * timeline. runtime/session/core/run_schedule.c begins and ends transfers. */
+#include "schedule/wait_graph.h"
 
 /* Returns the edges by the visit where they begin (`end` 0) or end (`end` 1). */
 static GraphSide side_of(Arena *arena, const StageGraph *graph, int end) {

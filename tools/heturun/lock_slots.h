@@ -6,8 +6,8 @@
  * heturun of the user on the same slots finds the lock and refuses to run. Other users can neither
  * fake a lock nor block the name.
  */
-#ifndef HETURUN_PLACE_H
-#define HETURUN_PLACE_H
+#ifndef HETURUN_LOCK_SLOTS_H
+#define HETURUN_LOCK_SLOTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Computes a step's timeline from schedules and seconds; contention of links and slowdown by
  * overlap are in planner/simulate alone. */
-#include "planner/report/simulation.h"
+#include "planner/report/step_timeline.h"
 
 #include "ir/analysis/async_collectives.h"
 #include "ir/programs/device_programs.h"

@@ -1,5 +1,5 @@
 /* Locks a slots file by a private folder, so that two heturun do not share slots. */
-#include "place.h"
+#include "lock_slots.h"
 
 #include "support/tool.h"
 #include "support/secure.h"

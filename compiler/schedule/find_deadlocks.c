@@ -1,5 +1,6 @@
-/* Proves that a schedule has no deadlock, and that no slot has two users at a time. */
-#include "schedule/wait.h"
+/* Proves that a pipeline schedule has no deadlock (a cycle of wait_graph.c), and that no slot has
+ * two users at a time. */
+#include "schedule/wait_graph.h"
 
 static const char *const part_words[] = {"forward", "backward", "weights"};
 

@@ -1,5 +1,5 @@
 /* Ring buffers in shared memory; MOST_ROOM and ALL_ROOM limit their sizes. */
-#include "transport/fabric/queues.h"
+#include "transport/fabric/shared_memory_queues.h"
 
 #include "base/memory.h"
 #include "transport/fabric/peer_memory.h"

@@ -1,5 +1,6 @@
-/* Reads strategies, and chooses the first one that fits the slots left. */
-#include "fitting_strategies.h"
+/* Chooses the strategy that runs after ranks died or slots changed: the first one that fits the
+ * slots left (strategies_fit). Reads the strategies of heturun --elastic. */
+#include "choose_elastic_strategy.h"
 
 #include "cluster/cluster.h"
 #include "slots.h"

@@ -1,6 +1,6 @@
 /* Assigns sequences to micro-batches (bin packing), and chooses the numbers of micro-batches by
- * local search. exchanges.c moves sequences afterwards; strategies.c chooses the strategies. */
-#include "planner/kinds/hydraulis/dispatch.h"
+ * local search. swap_sequences.c moves sequences afterwards; strategies.c chooses strategies. */
+#include "planner/kinds/hydraulis/pack_sequences.h"
 
 #include <math.h>
 #include <string.h>

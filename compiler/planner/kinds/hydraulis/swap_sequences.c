@@ -1,5 +1,5 @@
 /* Moves and swaps sequences between micro-batches while the step gets shorter. */
-#include "planner/kinds/hydraulis/dispatch.h"
+#include "planner/kinds/hydraulis/pack_sequences.h"
 
 #include <math.h>
 
