@@ -46,6 +46,7 @@ typedef struct Balance Balance;
 struct Balance {
     ht_program *program;
     ht_balance_options options;
+    bool own; // HETU_BALANCE=1 began it; a call of ht_balance replaces it
     bool quiet;
     RecompileCommand *recipe;
     Rates *rates;
@@ -112,6 +113,11 @@ static bool environment_says(const char *word) {
 
 bool balance_all(void) { return environment_says("1"); }
 
+/* Returns whether a program of the session is balanced because main has called ht_balance. */
+static bool is_asked(const ht_session *session) {
+    return session->balance && !session->balance->own;
+}
+
 static void check_options(const ht_program *program, ht_balance_options options) {
     if (!program) ht_fail("ht_balance was called with NULL for the program");
     if (!program->trains)
@@ -121,7 +127,7 @@ static void check_options(const ht_program *program, ht_balance_options options)
         ht_fail("ht_balance was called with .change = %g, .steps = %d, .horizon = %g; none of them "
                 "may be below 0, and 0 is the usual one",
                 options.change, options.steps, options.horizon);
-    if (program->session->balance && program->session->balance->program != program)
+    if (is_asked(program->session) && program->session->balance->program != program)
         ht_fail("ht_balance was called for a second program of the session; one is balanced");
 }
 
@@ -179,17 +185,30 @@ static Balance *open_balance(ht_program *program, ht_balance_options options) {
     return balance;
 }
 
+/* Begins to balance a program, unless that is impossible; then prints why, to whom asked for it. */
+static void begin(ht_program *program, ht_balance_options options, bool own) {
+    const char *reason = reason_against(program);
+    if (reason) {
+        fprintf(stderr, "hetu: %s leaves the program as it is: %s\n",
+                own ? "HETU_BALANCE=1" : "ht_balance", reason);
+        return;
+    }
+    balance_close(program->session);
+    program->session->balance = open_balance(program, options);
+    program->session->balance->own = own;
+}
+
 void ht_balance_with(ht_program *program, ht_balance_options options) {
     check_options(program, options);
     session_check_open(program->session);
     if (program->eager || world_size() == 1 || environment_says("0")) return;
-    if (program->session->balance) {
-        take_options(program->session->balance, options);
-        return;
+    Balance *balance = program->session->balance;
+    if (!balance || balance->program != program) {
+        begin(program, options, false);
+    } else {
+        take_options(balance, options);
+        balance->own = false;
     }
-    const char *reason = reason_against(program);
-    if (reason) fprintf(stderr, "hetu: ht_balance leaves the program as it is: %s\n", reason);
-    else program->session->balance = open_balance(program, options);
 }
 
 /* Begins to balance a program under HETU_BALANCE=1, unless one is balanced or was refused. */
@@ -197,7 +216,7 @@ static void open_for_all(ht_program *program) {
     static bool tried;
     if (tried || !program->trains || program->session->balance || !balance_all()) return;
     tried = true;
-    ht_balance_with(program, (ht_balance_options){0});
+    if (!program->eager && world_size() > 1) begin(program, (ht_balance_options){0}, true);
 }
 
 /* Ends hetu-balance if it runs, and deletes the output file. */
