@@ -159,6 +159,21 @@ double verb_seconds(ht_verb verb, int n, double bytes, const Link *link);
 /* Returns the word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
 const char *verb_word(ht_verb verb);
 
+/* A link between two hosts that carries less than the cluster file says. */
+typedef struct LoweredLink {
+    int host[2];
+    double bandwidth; // bytes a second of a message
+} LoweredLink;
+
+/* Returns the cluster with lowered links (lowered.c). If all links of a host are lowered, its card
+ * is: the host gets an uplink, as slow as the fastest of these links. Any other lowered link is the
+ * two hosts' own, whose devices share it.
+ *
+ *     LoweredLink links[] = {{{0, 3}, 2.5e6}, {{1, 3}, 2.6e6}, {{2, 3}, 2.5e6}};
+ *     const Cluster *now = cluster_lowered(arena, cluster, links, 3);   host 3 has a slow card */
+const Cluster *cluster_lowered(Arena *arena, const Cluster *cluster, const LoweredLink *links,
+                               int count);
+
 /* Returns the first set, of this call and earlier calls, that is equivalent to `count` ascending
  * devices. Equal work takes equally long on equivalent sets: member by member their classes and
  * links are equal, and hosts and processors are shared alike (device_equivalence.c). The table

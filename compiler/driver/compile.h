@@ -117,6 +117,10 @@ const char *language_option(Diag *diag, const char *option);
  * names, else to one named like the source, and prints the reasons. Returns the exit status. */
 int plan_make(Driver *driver);
 
+/* Finds a strategy for the sources' model on a cluster, and writes its text to `strategy`. Returns
+ * false after errors. */
+bool plan_find(Driver *driver, const struct Cluster *cluster, const char *name, Text *strategy);
+
 /* Prints dimensions, parameters and layers of models, and strategies. Returns the exit status. */
 int list_make(Driver *driver);
 

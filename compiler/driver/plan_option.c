@@ -118,6 +118,27 @@ static const char *plan_path(const Driver *driver, const Planned *planned) {
                                    : name_with(driver->arena, source, ".strategy");
 }
 
+/* Searches for the strategy of a source's models on a cluster; false after errors. */
+static bool search_for(const Planned *planned, const Cluster *cluster, int64_t memory,
+                       const char *name, Text *strategy, Text *reason) {
+    const Driver *driver = planned->driver;
+    FrontendOptions frontend = frontend_options(planned->driver, planned->source, cluster);
+    if (!sections_give(planned->driver, &frontend)) return false;
+    SearchOptions search = {.frontend = &frontend,
+                            .target = compile_target(driver->options, cluster),
+                            .compile = compile_options(driver->options),
+                            .no_fuse = driver->options->passes.no_fuse,
+                            .memory = memory,
+                            .name = name};
+    return search_plan(driver->arena, driver->diag, &search, strategy, reason);
+}
+
+bool plan_find(Driver *driver, const Cluster *cluster, const char *name, Text *strategy) {
+    Text reason = {.arena = driver->arena};
+    Planned planned = find_models(driver);
+    return planned.source && search_for(&planned, cluster, 0, name, strategy, &reason);
+}
+
 int plan_make(Driver *driver) {
     const Options *options = driver->options;
     check_options(options);
@@ -126,15 +147,9 @@ int plan_make(Driver *driver) {
     if (!planned.source) return 1;
     const char *path = plan_path(driver, &planned);
     if (strcmp(path, "-") != 0) check_output(options, path);
-    FrontendOptions frontend = frontend_options(planned.driver, planned.source, cluster);
-    if (!sections_give(planned.driver, &frontend)) return 1;
-    SearchOptions search = {.frontend = &frontend,
-                            .target = compile_target(planned.driver->options, cluster),
-                            .compile = compile_options(planned.driver->options),
-                            .no_fuse = planned.driver->options->passes.no_fuse,
-                            .memory = options->plan.memory,
-                            .name = strategy_name(driver, path)};
     Text strategy = {.arena = driver->arena}, reason = {.arena = driver->arena};
-    if (!search_plan(driver->arena, driver->diag, &search, &strategy, &reason)) return 1;
+    if (!search_for(&planned, cluster, options->plan.memory, strategy_name(driver, path), &strategy,
+                    &reason))
+        return 1;
     return write_plan(driver, path, &strategy, &reason);
 }

@@ -84,7 +84,7 @@ typedef struct ht_image_read {
 
 /* Version of the interface between emitted code and the runtime; changes with every change of
  * rt.h, image.h or schedule.h. */
-enum { HT_IMAGE_VERSION = 16 };
+enum { HT_IMAGE_VERSION = 17 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION at compile time; version and fingerprint are the first fields in every version
@@ -174,6 +174,12 @@ void ht_register_balanced_source(const char *fingerprint, const char *const *wor
 /* Registers the source and header files of the source that was registered last, ended by NULL. The
  * output of hetucc changes only when one of these files changes. */
 void ht_register_files(const char *const *files);
+
+/* Registers what the cluster file says of the links between hosts. `hosts` has their names, ended
+ * by NULL; `devices` has a host and a number of devices for each run of devices, ended by -1.
+ * `links` has latency in seconds and bytes a second there and back of the usual link, then hosts
+ * a < b and the same for each link that differs, ended by -1. */
+void ht_register_links(const char *const *hosts, const int *devices, const double *links);
 
 #ifdef __cplusplus
 }

@@ -152,19 +152,31 @@ MISTAKES = {
 }
 
 
-def mistake(bench, kind, text, ranks):
+def mistake(bench, kind, text, ranks, **env):
     source, out, library = HERE / "wrong.c", bench.path(f"wrong.{ranks}"), bench.build / "lib"
     plain = ["cc", "-std=gnu17", f"-I{harness.ROOT}/include", f"-L{library}", f"-Wl,-rpath,{library}"]
     bench.once(("wrong", ranks), lambda: harness.run([*(plain if not ranks else [bench.hetucc]), "-O1", *harness.WARNINGS, source, "-o", out, "-lhetu", "-lm"]))
-    p = harness.launch(out, ranks, kind, check=False)
+    p = harness.launch(out, ranks, kind, check=False, env=env)
     if bool(p.returncode) != bool(text) or (text or "") not in p.stderr or ("done" in p.stdout) != (not text):
         raise Failure(f"exit {p.returncode}\n{p.stdout}{p.stderr[-1000:]}")
+
+
+def replaced(bench):
+    """HETU_BALANCE=1 balances the first program that trains, until ht_balance is called for another one. What cannot be balanced is told to whom asked for it."""
+    mistake(bench, "later", None, 2, HETU_BALANCE="1")
+    out = bench.path("wrong.standard")
+    harness.run(["sh", "-c", 'exec "$0" -x c - -o "$1" <"$2"', bench.hetucc, out, HERE / "wrong.c"])
+    for kind, who in ("fine", "ht_balance"), ("later", "HETU_BALANCE=1"):
+        said = harness.launch(out, 2, kind, env={"HETU_BALANCE": "1"}).stderr
+        if not re.match(f"hetu: {who} leaves the program as it is: ", said):
+            raise Failure(said)
 
 
 def tests(bench, _):
     case = functools.partial
     yield "slow.data.short", case(slow, bench, "data", 30, 6, 22, 200)
     yield "uncalled", case(uncalled, bench)
+    yield "replaced", case(replaced, bench)
     yield "quiet", case(quiet, bench), True
     for ranks in 2, 0:
         for kind, text in {**MISTAKES, "fine": None}.items():

@@ -161,6 +161,46 @@ def hosts(bench, count, per_host):
     return f"{took:.1f} s, {float(found['then'][0]) / float(found['now'][0]):.3f}"
 
 
+# ---- links that carry less than the cluster file says ----
+
+WIDE = ["-DWIDTH=64", "-DHIDDEN=256"]
+RATE, CUT = 1e7, 1e6
+
+
+def between(hosts, card, slow=(), pair=None):
+    """A cluster file of 8 devices that compute slowly. `card` is the bandwidth of each host's card, CUT of hosts in `slow`; h1 and h2 have a link of their own as fast as `pair`."""
+    each = RANKS // hosts
+    return {"classes": {"a": {"arithmetic": 1e10, "start": 1e-6, "products": {"f32": [[1, 1e10]]}, "memory_bandwidth": 1e10}},
+            "devices": [{"class": "a", "host": f"h{h}", "count": each} for h in range(hosts)],
+            "links": {"local": {"latency": 1e-5, "bandwidth": 1e9}, "remote": {"latency": 1e-4, "bandwidth": RATE},
+                      "pairs": [{"between": ["h1", "h2"], "latency": 1e-4, "bandwidth": pair}] if pair else [],
+                      "uplinks": [{"of": f"h{h}", "bandwidth": CUT if f"h{h}" in slow else card} for h in range(hosts) if card or f"h{h}" in slow]}}
+
+
+def step_of(bench, strategy, cluster, *more):
+    p = harness.run([bench.build / "bin" / "hetu-simulate", SOURCE, *WIDE, f"--strategy={strategy}", f"--cluster={cluster}", *more, "--json"])
+    return json.loads(p.stdout)["models"][0]["steps"][0]
+
+
+def lowered(bench, hosts, card, links, slow=(), pair=False):
+    """The answer is as fast as the strategy that hetucc finds for a cluster file that says what --links does. A step takes what it takes by that file, or, where hetucc would compile another program
+    for that file, what it takes by the first one while a link is slow."""
+    files = {name: bench.path(f"{name}.json") for name in ("links", "cut")}
+    each, events = RANKS // hosts, bench.path("link.json")
+    files["links"].write_text(json.dumps(between(hosts, card, pair=RATE if pair else None)))
+    files["cut"].write_text(json.dumps(between(hosts, card, slow, CUT / each if pair else None)))
+    events.write_text(json.dumps({"events": [{"at": 0, "link": ["h1", "h2"], "bandwidth": CUT / each / RATE}]}))
+    base, out, best = file_of(bench, "data"), bench.path("links.new.strategy"), bench.path("links.best.strategy")
+    found, _ = answer(ask(bench, [base], [1] * RANKS, *WIDE, f"--cluster={files['links']}", f"--links={','.join(f'{a}:{b}:{CUT:g}' for a, b in links)}", "-o", out))
+    harness.run([bench.hetucc, "--plan", SOURCE, *WIDE, f"--cluster={files['cut']}", "-o", best])
+    way = [files["links"], f"--events={events}"] if pair else [files["cut"]]
+    now, then, real, new, least = float(found["now"][0]), float(found["then"][0]), step_of(bench, base, *way), step_of(bench, out, *way), step_of(bench, best, files["cut"])
+    note = f"now {now:.3f} s, then {then:.3f} s; simulated {real:.3f} s, {new:.3f} s, and {least:.3f} s for the best"
+    if abs(now / real - 1) > 0.05 or abs(then / new - 1) > 0.05 or then > 1.05 * least:
+        raise Failure(note)
+    return note
+
+
 # ---- mistakes ----
 
 MISTAKES = {
@@ -172,11 +212,21 @@ MISTAKES = {
     "few": (["--rates=1,1"], '--rates has 2 rates, and strategy "data" 8 devices'),
     "now": (["--rates=1", "--now=other"], 'the model has no strategy "other"'),
     "model": (["--rates=1", "--model=other"], "no source trains other"),
+    "links.file": (["--rates=1,1,1,1,1,1,1,1", "--links=h:i:1e6"], "--links: links are those of a cluster file: give --cluster=FILE, too"),
+    "links.host": (["--rates=1,1,1,1,1,1,1,1", "--links=h0:i:1e6"], '--links: the cluster file has no host "i"'),
+    "links.form": (["--rates=1,1,1,1,1,1,1,1", "--links=h0:h1:1e6,h0:h1"], '--links: "h0:h1" is no HOST:HOST:BANDWIDTH'),
+    "links.end": (["--rates=1,1,1,1,1,1,1,1", "--links=h0:h1:1e6,"], '--links: "" is no HOST:HOST:BANDWIDTH'),
+    "links.rate": (["--rates=1,1,1,1,1,1,1,1", "--links=h0:h1:0"], '--links: the bandwidth of "h0:h1:0" is no number above 0'),
+    "links.self": (["--rates=1,1,1,1,1,1,1,1", "--links=h0:h0:1"], '--links: "h0:h0:1" joins a host to itself'),
     "option": (["--rates=1", "--nwo=data"], "unknown option --nwo; did you mean --now?"),
 }
 
 
 def mistake(bench, name, words, text):
+    if name.startswith("links.") and name != "links.file":
+        cluster = bench.path("mistake.json")
+        cluster.write_text(json.dumps(between(2, RATE)))
+        words = [*words, f"--cluster={cluster}"]
     p = harness.run([bench.build / "bin" / "hetu-balance", SOURCE, f"--strategy={file_of(bench, 'data')}", *words], check=False)
     status = 1 if name in ("few", "now", "model") else 2  # 2: the command line alone is wrong
     if p.returncode != status or text not in p.stderr or len(p.stderr.splitlines()) != 1 or p.stdout:
@@ -195,8 +245,12 @@ def tests(bench, _):
     yield "hosts.2", case(hosts, bench, 2, 8), True
     yield "hosts.8", case(hosts, bench, 8, 8), True
     yield "memory", case(refused, bench, "", 40000), True
+    yield "links.card", case(lowered, bench, 2, RATE, [("h0", "h1")], slow=["h0", "h1"])
+    yield "links.nocard", case(lowered, bench, 2, 0, [("h0", "h1")], slow=["h0", "h1"]), True
+    yield "links.one", case(lowered, bench, 4, RATE, [("h0", "h3"), ("h3", "h1"), ("h2", "h3")], slow=["h3"]), True
+    yield "links.pair", case(lowered, bench, 4, RATE, [("h1", "h2")], pair=True), True
     for name, (words, text) in MISTAKES.items():
-        yield f"mistake.{name}", case(mistake, bench, name, words, text), name not in ("none", "zero", "few", "option")
+        yield f"mistake.{name}", case(mistake, bench, name, words, text), name not in ("none", "zero", "few", "option", "links.file", "links.form")
 
 
 if __name__ == "__main__":

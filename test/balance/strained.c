@@ -19,7 +19,10 @@
 #ifndef ROWS
 #define ROWS 64
 #endif
-enum { WIDTH = 12, HIDDEN = 16 };
+#ifndef WIDTH
+#define WIDTH 12
+#define HIDDEN 16
+#endif
 int batch = ROWS;
 #pragma hspmd shape(batch)
 

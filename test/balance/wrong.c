@@ -1,4 +1,4 @@
-/* Calls of ht_balance that end the program, by the word on the command line; `fine` is none. */
+/* Calls of ht_balance that end the program, by the word on the command line; `fine` and `later` are none. */
 #include <hetu/hetu.h>
 
 #include <stdio.h>
@@ -34,6 +34,8 @@ int main(int argc, char **argv)
         ht_balance(NULL);
     if (!strcmp(kind, "infer"))
         ht_balance(forward);
+    if (!strcmp(kind, "later"))
+        ht_step(second, ht_feed("x", x));
     ht_balance(program, .change = !strcmp(kind, "change") ? -0.1 : 0.2, .steps = !strcmp(kind, "steps") ? -1 : 4, .horizon = !strcmp(kind, "horizon") ? -5 : 10, .quiet = true);
     if (!strcmp(kind, "second"))
         ht_balance(second);

@@ -4,11 +4,13 @@
 Needs root, openssh-server and iproute2; elsewhere each case is skipped with the reason. A cluster ends with this process, however it ends.
 """
 import functools
+import json
 import os
 import pathlib
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -105,7 +107,7 @@ class Cluster:
         left = []
         while time.monotonic() < end:
             hosts_now = [name for name in hosts or self.names if (self.base / "run" / f"{name}.pid").exists()]
-            left = [line for word in ("steps", "several", "heturun") for _, _, line in self.processes(word, hosts_now)]
+            left = [line for word in ("steps", "several", "linked", "heturun") for _, _, line in self.processes(word, hosts_now)]
             if not left:
                 return
             time.sleep(0.2)
@@ -384,6 +386,187 @@ def check_shaped(cluster):
     return f"{bytes_sent} bytes, {seconds:.1f} s"
 
 
+# ---- links at run time ----
+
+# Classes as sleeping.h has them at NAP nanoseconds an element; hosts of two ranks that share a card.
+STRAINED = HERE.parent / "balance" / "strained.c"
+WIDE = ["-DUNCALLED", "-DWIDTH=64", "-DHIDDEN=256"]
+
+
+def two_ranks_each(hosts, nap, megabits, cut=()):
+    """A cluster file. The cards of hosts in `cut` carry a tenth."""
+    rate = megabits * 1e6 / 8
+    return json.dumps({
+        "classes": {"cpu": {"memory_bandwidth": 1e10, "arithmetic": 1e13 / max(nap, 1000), "start": 1e-6, "products": {"f32": [[1e6, 1e10]]}}},
+        "devices": [{"class": "cpu", "host": f"n{h + 1}", "count": 2} for h in range(hosts)],
+        "links": {"local": {"latency": 1e-5, "bandwidth": 1e9}, "remote": {"latency": 2e-4, "bandwidth": rate},
+                  "uplinks": [{"of": f"n{h + 1}", "bandwidth": rate / (10 if f"n{h + 1}" in cut else 1)} for h in range(hosts)]}})
+
+
+def linked(cluster, bench, name, text, *words):
+    """A program that knows a cluster file; its source stays where hosts see it."""
+    cluster.write(f"{name}.json", text)
+    harness.run([bench.hetucc, f"--cluster={cluster.shared}/{name}.json", *words, *WIDE, "-O1", *harness.WARNINGS, STRAINED, "-o", cluster.shared / name, "-lm"], timeout=300)
+    return name
+
+
+def best_for(cluster, bench, text):
+    """A program under the strategy that hetucc finds for a cluster file."""
+    cluster.write("best.json", text)
+    strategy = cluster.shared / "best.strategy"
+    harness.run([bench.hetucc, "--plan", f"--cluster={cluster.shared}/best.json", *WIDE, STRAINED, "-o", strategy], timeout=300)
+    return linked(cluster, bench, "linked.best", text, f"--strategy={strategy}")
+
+
+def watched(cluster, job, changes, until):
+    """[(step, line)] of a job, until a line matches. `changes` are (step, rate of n2): made as soon as the step is over."""
+    lines, step, left = [], 0, list(changes)
+    while line := job.stdout.readline():
+        if found := re.match(r"step (\d+) ", line):
+            step = int(found[1]) + 1
+        lines.append((step, line.rstrip()))
+        if left and step > left[0][0]:
+            cluster("rate", "n2", left.pop(0)[1])
+        if re.search(until, line):
+            break
+    return lines
+
+
+def stopped(cluster, job):
+    """Ends a run, if it has not ended, and shapes no link any more."""
+    for _, process, line in [*cluster.processes("--hosts", ["n1"]), *cluster.processes("--hostfile", ["n1"])]:
+        if re.match(r"\d+ (heturun|mpirun) ", line):
+            os.kill(process, signal.SIGTERM)
+    cluster("rate", "n2", "none")
+    cluster.none_left(15)
+    job.kill()
+    job.communicate()
+
+
+def step_of(lines, pattern, first, last):
+    """The step of the only line with a pattern, which must be one of these."""
+    steps = [step for step, line in lines if re.search(pattern, line)]
+    if len(steps) != 1 or not first <= steps[0] <= last:
+        raise Failure(f"{pattern!r} at steps {steps}, not once from {first} to {last}\n" + "\n".join(line for _, line in lines if not line.startswith("step")))
+    return steps[0]
+
+
+def took(lines, first, last):
+    """The median seconds of steps from `first` to before `last`."""
+    return statistics.median(float(found[2]) for _, line in lines if (found := re.match(r"step (\d+) seconds (\S+)", line)) and first <= int(found[1]) < last)
+
+
+LOWERED = r"^hetu: links: step \d+: the link of n1 and n2 carries [\d.]+ MB/s; by the cluster file it is "
+HEALED = r"^hetu: links: step \d+: the link of n1 and n2 carries [\d.]+ MB/s again$"
+
+
+def check_named(cluster, bench):
+    """A link that is cut to a tenth is named within 20 steps, without a call in the program."""
+    name = linked(cluster, bench, "linked.named", two_ranks_each(2, 0, 400), f"--strategy={HERE}/links.strategies:dp4")
+    cluster("rate", "n2", "400mbit")
+    job = cluster.start("n1", f"heturun --hosts hosts -x NAP ./{name} 60", NAP="0")
+    try:
+        lines = watched(cluster, job, [(12, "40mbit")], "hetu: links|^step 59")
+        return f"cut at step 13, named at {step_of(lines, LOWERED + '50 MB/s$', 13, 33)}"
+    finally:
+        stopped(cluster, job)
+
+
+def check_planned(cluster, bench):
+    """A link is cut to a tenth, and heals: another strategy is in force within 40 steps, as fast as the best for that link, and the first one again within 60."""
+    nap, cut = 1000, 16
+    name = linked(cluster, bench, "linked.planned", two_ranks_each(2, nap, 160), f"--strategy={HERE}/links.strategies:dp4")
+    best = best_for(cluster, bench, two_ranks_each(2, nap, 160, ["n1", "n2"]))
+    cluster("rate", "n2", "160mbit")
+    job = cluster.start("n1", f"heturun --hosts hosts -x NAP ./{name} 200", NAP=str(nap), HETU_BALANCE="1")
+    try:
+        lines = watched(cluster, job, [(15, f"{cut}mbit"), (72, "160mbit")], r'under strategy "dp4" from here on|^step 199')
+        named, away = step_of(lines, LOWERED + "20 MB/s$", 16, 36), step_of(lines, r'under strategy "balanced1" from here on', 16, 56)
+        healed, back = step_of(lines, HEALED, 73, 133), step_of(lines, r'under strategy "dp4" from here on', 73, 133)
+        stopped(cluster, job)
+        cluster("rate", "n2", f"{cut}mbit")
+        job = cluster.start("n1", f"heturun --hosts hosts -x NAP ./{best} 20", NAP=str(nap))
+        whole, strained, least = took(lines, 2, 15), took(lines, away + 2, 72), took(watched(cluster, job, [], "^step 19"), 2, 20)
+        note = (f"cut at step 16, named at {named}, in force at {away}; healed at step 73, seen at {healed}, back at {back}; a step takes {whole:.3f} s, {took(lines, 17, away):.3f} s on the cut link, "
+                f"{strained:.3f} s under the new strategy, {least:.3f} s under the best")
+        if strained > 1.15 * least:
+            raise Failure(note)
+        return note
+    finally:
+        stopped(cluster, job)
+
+
+# Sends to 10.77.0.2 so many bytes a second, in bursts of a fifth of a second, and keeps their number in the file `traffic`; with 0 bytes receives them.
+TRAFFIC = """import pathlib, socket, sys, time
+rate, total = int(sys.argv[1]), 0
+if not rate:
+    peer = socket.create_server(("", 7788)).accept()[0]
+    while peer.recv(1 << 16):
+        pass
+else:
+    peer, begin = socket.create_connection(("10.77.0.2", 7788)), time.monotonic()
+    while True:
+        peer.sendall(bytes(rate // 5))
+        total += rate // 5
+        pathlib.Path("traffic").write_text(str(total))
+        time.sleep(max(0, begin + total / rate - time.monotonic()))
+"""
+
+
+def check_steady(cluster, bench):
+    """Beside other traffic that takes a tenth of the link, no link is named in 500 steps."""
+    nap, rate = 1000, 160
+    name = linked(cluster, bench, "linked.planned", two_ranks_each(2, nap, rate), f"--strategy={HERE}/links.strategies:dp4")
+    cluster.write("traffic.py", TRAFFIC)
+    cluster("rate", "n2", f"{rate}mbit")
+    others = [cluster.start("n2", "exec /usr/bin/python3 traffic.py 0")]
+    time.sleep(1)
+    others.append(cluster.start("n1", f"exec /usr/bin/python3 traffic.py {rate * 100000 // 8}"))
+    try:
+        begun = time.monotonic()
+        said = cluster.run("n1", f"heturun --hosts hosts -x NAP ./{name} 500", seconds=280, NAP=str(nap))
+        seconds, sent = time.monotonic() - begun, int((cluster.shared / "traffic").read_text())
+        if "hetu:" in said or not re.search("^step 499 ", said, re.M):
+            raise Failure(said[-2000:])
+        if sent < 0.8 * seconds * rate * 1e5 / 8:
+            raise Failure(f"the other traffic was {sent / seconds / 1e6:.2f} MB/s alone")
+        return f"{seconds:.0f} s, beside {sent / seconds / 1e6:.2f} MB/s"
+    finally:
+        for _, process, line in cluster.processes("traffic.py"):
+            os.kill(process, signal.SIGKILL)
+        for job in others:
+            job.communicate(timeout=10)
+        cluster("rate", "n2", "none")
+
+
+def check_four(cluster, bench, strategy, *words):
+    """Four hosts under mpirun: the three links of one that is cut to a tenth are named, another strategy is in force within 40 steps, and the first one again within 60. Losses are those of a run on whole links."""
+    nap, name = 2000, "linked.four"
+    linked(cluster, bench, name, two_ranks_each(4, nap, 160), f"--strategy={HERE}/links.strategies:{strategy}", *words)
+    start = "mpirun -x PATH -x LD_LIBRARY_PATH -x HETU_TIMEOUT -x OMP_NUM_THREADS -x NAP -x HETU_BALANCE -x HETU_CHECK --mca mpi_yield_when_idle 1 --hostfile hosts -n 8"
+    env = {"NAP": str(nap), "HETU_CHECK": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    cluster("rate", "n2", "160mbit")
+    losses = {}
+    job = cluster.start("n1", f"{start} ./{name} 200", HETU_BALANCE="1", **env)
+    try:
+        lines = watched(cluster, job, [(15, "16mbit"), (72, "160mbit")], rf'under strategy "{strategy}" from here on|^step 199')
+        named = {found[1] for _, line in lines if (found := re.match(r"hetu: links: step \d+: the link of (n\d and n\d) carries [\d.]+ MB/s; by", line))}
+        away, back = step_of(lines, r'under strategy "balanced\d" from here on', 16, 56), step_of(lines, rf'under strategy "{strategy}" from here on', 73, 133)
+        stopped(cluster, job)
+        if named != {"n1 and n2", "n2 and n3", "n2 and n4"}:
+            raise Failure(f"named: {named}")
+        job = cluster.start("n1", f"{start} ./{name} {back}", HETU_BALANCE="0", **env)
+        for run, of in (("cut", lines), ("whole", watched(cluster, job, [], f"^step {back - 1} "))):
+            losses[run] = {int(found[1]): float(found[2]) for _, line in of if (found := re.match(r"step (\d+) .* loss (\S+)", line))}
+        worst = max(abs(losses["cut"][step] - loss) / abs(loss) for step, loss in losses["whole"].items())
+        note = f"cut at step 16, in force at {away}; healed at step 73, back at {back}; losses within {worst:.1g}"
+        if len(losses["whole"]) != back or not worst <= 1e-4:
+            raise Failure(note)
+        return note
+    finally:
+        stopped(cluster, job)
+
+
 def tests(bench, arguments):
     def on(hosts, check, *words):
         def test():
@@ -397,6 +580,11 @@ def tests(bench, arguments):
     yield "start", on(2, check_start)
     yield "killed.rank", on(2, check_killed, "rank")
     yield "shaped", on(2, check_shaped)
+    yield "links.named", on(2, check_named, bench)
+    yield "links.planned", on(2, check_planned, bench)
+    yield "links.steady", on(2, check_steady, bench), True
+    yield "links.four", on(4, check_four, bench, "dp8"), True
+    yield "links.options", on(4, check_four, bench, "tp2dp4", "--no-overlap", "--no-views"), True
     yield "slurm", on(2, check_slurm), True
     yield "refused", on(2, check_refused), True
     yield "killed.heturun", on(2, check_killed, "heturun"), True

@@ -15,6 +15,13 @@ void emit_known_image(Text *out, Emitter *emitter, const Module *module, const c
  * with the same pieces. `device_count` is one more than the highest device, idle ones included. */
 int pieces_write(Text *out, Emitter *emitter, Module *module, int device_count, const Value *value);
 
+/* ---- links between hosts: host_links.c ---- */
+
+/* Writes the tables of ht_register_links (<hetu/image.h>) to `declarations`, and its call to
+ * `calls`. Writes nothing without a cluster of several hosts. */
+void emit_host_links(Arena *arena, const Cluster *cluster, const char *prefix, Text *declarations,
+                     Text *calls);
+
 /* ---- conversions: conversion_tables.c ---- */
 
 /* How emitted tables name the devices of a plan. */

@@ -235,6 +235,11 @@ void emit_part(EmittedFiles *files, const Unit *unit, const EmitOptions *options
     add_file(&emitter, files, "part", "c", text_bytes(&out))->source = unit->file;
 }
 
+/* Returns the cluster that a unit is compiled for; NULL: it is not known. */
+static const Cluster *unit_cluster(const Unit *unit) {
+    return unit->modules.count ? unit->modules.at[0]->devices->target.cluster : NULL;
+}
+
 static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *options,
                       const char *const *names, const char *print) {
     Text declarations = {.arena = emitter->arena}, calls = {.arena = emitter->arena};
@@ -242,6 +247,9 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
         emit_registration(&declarations, &calls, emitter->unit->modules.at[m], names[m]);
     emit_migration_registration(emitter, &declarations, &calls);
     emit_recipe(emitter, options, &declarations, &calls);
+    if (!emitter->unit->known)
+        emit_host_links(emitter->arena, unit_cluster(emitter->unit), emitter->prefix, &declarations,
+                        &calls);
     for (int v = 0; v < emitter->unit->shapes.count; v++) {
         const ShapeVariable *shape = &emitter->unit->shapes.at[v];
         text_print(&calls, "    %s = %lld;\n", shape->name, (long long)shape->value);

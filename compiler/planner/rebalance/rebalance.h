@@ -12,6 +12,9 @@
  * the one that moves fewest bytes is taken if hetucc accepts it; minimize_moves.c lowers the bytes.
  * layer_work.h has the work of the model, layout_model.h the time of a strategy.
  *
+ * If links carry less than the cluster file says, times are those of whole steps (`seconds`), and
+ * the strategy that `search` finds is a candidate, too.
+ *
  *     before  pipeline microbatches(4): stage devices(0,1), stage devices(2,3)   device 3 slow
  *     after   fewer layers on devices(2,3), and fewer micro-batches for that pipeline
  */
@@ -27,6 +30,11 @@ typedef struct BalanceRequest {
     const char *name;    // name of a new strategy
     // returns whether hetucc accepts the strategy and the devices have the memory; NULL: always
     bool (*accepts)(void *state, const Strategy *strategy);
+    // returns the seconds of a step on links that are not as the cluster file says, at `rates`;
+    // NAN: hetucc refuses the strategy, or a rate is unknown; NULL: links are as the file says
+    double (*seconds)(void *state, const Strategy *strategy, const double *rates);
+    // with `seconds`: returns the strategy that is best on these links; NULL: none was found
+    const Strategy *(*search)(void *state);
     void *state;
 } BalanceRequest;
 

@@ -10,7 +10,8 @@
 /* A candidate strategy, the predicted time of a step, and the bytes that a switch moves. */
 typedef struct Candidate {
     LayoutModel *laid;
-    const Strategy *known; // an existing strategy; NULL: it is new
+    const Strategy *strategy; // NULL: that of `laid`, which is new
+    bool known;               // an existing strategy
     double time, moves;
     bool refused; // hetucc refused the strategy
 } Candidate;
@@ -23,12 +24,20 @@ typedef struct Choice {
     Array(Candidate) list;
 } Choice;
 
-static void add(Choice *choice, LayoutModel *laid, const Strategy *known) {
+/* Adds a layout, whose strategy is new if it is NULL. */
+static void add(Choice *choice, LayoutModel *laid, const Strategy *strategy, bool known) {
     if (!laid) return;
-    if (!known) minimize_moves(choice->arena, choice->now, laid, choice->rates);
+    if (!strategy) minimize_moves(choice->arena, choice->now, laid, choice->rates);
     array_push(choice->arena, &choice->list,
-               (Candidate){laid, known, layout_model_time(laid, choice->rates),
+               (Candidate){laid, strategy, known, layout_model_time(laid, choice->rates),
                            layout_model_moves(choice->now, laid), false});
+}
+
+/* Returns whether training can go on under a strategy: it has the devices and shape variables of
+ * the one in force. */
+static bool can_go_on(const Choice *choice, const Strategy *strategy) {
+    return shapes_same(&strategy->shapes, &choice->now->like->shapes) &&
+           strategy_device_count(strategy) == choice->work->device_count;
 }
 
 static Module *module_under(Module *const *modules, int count, const char *name) {
@@ -37,15 +46,28 @@ static Module *module_under(Module *const *modules, int count, const char *name)
     return NULL;
 }
 
-/* Adds existing strategies with equal values of shape variables, under which training can go on. */
+/* Adds existing strategies under which training can go on. */
 static void add_known(Choice *choice, Module *const *modules, int count) {
     const char *why;
     for (int m = 0; m < count; m++) {
         const Strategy *strategy = modules[m]->strategy;
-        if (strategy && shapes_same(&strategy->shapes, &choice->now->like->shapes) &&
-            strategy_device_count(strategy) == choice->work->device_count)
-            add(choice, layout_model_of(choice->arena, choice->work, strategy, &why), strategy);
+        if (strategy && can_go_on(choice, strategy))
+            add(choice, layout_model_of(choice->arena, choice->work, strategy, &why), strategy,
+                true);
     }
+}
+
+/* Adds the strategy that the search finds for links that have changed. The search knows classes of
+ * devices and no stragglers: around these, adds its strategy with other layers and rows, too. */
+static void add_found(Choice *choice, const BalanceRequest *request, bool healthy) {
+    const char *why;
+    const Strategy *strategy = request->search(request->state);
+    if (!strategy || !can_go_on(choice, strategy)) return;
+    LayoutModel *laid = layout_model_of(choice->arena, choice->work, strategy, &why);
+    add(choice, laid, strategy, false);
+    if (!laid || healthy) return;
+    add(choice, candidate_same_groups(choice->arena, laid, choice->rates), NULL, false);
+    add(choice, candidate_weighted(choice->arena, laid, choice->rates), NULL, false);
 }
 
 /* Returns the candidate that moves the fewest bytes among those within 1% of the fastest that are
@@ -65,6 +87,12 @@ static Candidate *choose(const Choice *choice) {
     return best;
 }
 
+static const Strategy *strategy_of(const Choice *choice, const Candidate *own,
+                                   const BalanceRequest *request) {
+    return own->strategy ? own->strategy
+                         : layout_model_strategy(choice->arena, own->laid, request->name);
+}
+
 /* Returns whether hetucc might refuse a strategy: for its memory, or for dividing the batch. */
 static bool may_be_refused(const Choice *choice, const LayoutModel *laid) {
     bool whole = choice->now->whole && choice->now->pipeline_count == 1,
@@ -76,8 +104,7 @@ static bool may_be_refused(const Choice *choice, const LayoutModel *laid) {
 static const Candidate *choose_accepted(const Choice *choice, const BalanceRequest *request) {
     Candidate *best = choose(choice);
     while (!best->known && may_be_refused(choice, best->laid) && request->accepts &&
-           !request->accepts(request->state,
-                             layout_model_strategy(choice->arena, best->laid, request->name))) {
+           !request->accepts(request->state, strategy_of(choice, best, request))) {
         best->refused = true;
         best = choose(choice);
     }
@@ -86,7 +113,7 @@ static const Candidate *choose_accepted(const Choice *choice, const BalanceReque
 
 static const Candidate *find_known(const Choice *choice, const char *name) {
     for (int i = 0; i < choice->list.count; i++)
-        if (choice->list.at[i].known && !strcmp(choice->list.at[i].known->name, name))
+        if (choice->list.at[i].known && !strcmp(choice->list.at[i].strategy->name, name))
             return &choice->list.at[i];
     return NULL;
 }
@@ -108,6 +135,21 @@ static int count_slow(const Choice *choice) {
     return count < MOST ? count : MOST;
 }
 
+/* Replaces the candidates' times by those of whole steps; refuses those that have none. Returns
+ * false if the strategy in force has none. */
+static bool time_steps(const Choice *choice, const BalanceRequest *request, double *now) {
+    *now = request->seconds(request->state, choice->now->like, request->rates);
+    for (int i = 0; i < choice->list.count && !isnan(*now); i++) {
+        Candidate *own = &choice->list.at[i];
+        const Strategy *strategy = strategy_of(choice, own, request);
+        own->time = strategy == choice->now->like
+                        ? *now
+                        : request->seconds(request->state, strategy, request->rates);
+        own->refused = isnan(own->time);
+    }
+    return !isnan(*now);
+}
+
 static BalanceAnswer *refuse(Arena *arena, const char *error) {
     BalanceAnswer *answer = arena_new(arena, BalanceAnswer);
     answer->error = error;
@@ -115,20 +157,19 @@ static BalanceAnswer *refuse(Arena *arena, const char *error) {
 }
 
 static BalanceAnswer *answer_of(const Choice *choice, const Candidate *taken,
-                                const LayoutModel *base, const BalanceRequest *request) {
+                                const LayoutModel *base, double now,
+                                const BalanceRequest *request) {
     const double start = 0.05; // seconds that any switch takes
     BalanceAnswer *answer = arena_new(choice->arena, BalanceAnswer);
-    *answer = (BalanceAnswer){
-        .strategy = taken->known ? taken->known
-                                 : layout_model_strategy(choice->arena, taken->laid, request->name),
-        .made = !taken->known,
-        .now = layout_model_time(choice->now, choice->rates),
-        .then = taken->time,
-        .bytes = taken->moves,
-        .seconds = start + taken->moves / choice->work->bandwidth,
-        .device_count = choice->work->device_count,
-        .first = layout_model_work(choice->arena, base),
-        .work = layout_model_work(choice->arena, taken->laid)};
+    *answer = (BalanceAnswer){.strategy = strategy_of(choice, taken, request),
+                              .made = !taken->known,
+                              .now = now,
+                              .then = taken->time,
+                              .bytes = taken->moves,
+                              .seconds = start + taken->moves / choice->work->bandwidth,
+                              .device_count = choice->work->device_count,
+                              .first = layout_model_work(choice->arena, base),
+                              .work = layout_model_work(choice->arena, taken->laid)};
     return answer;
 }
 
@@ -155,14 +196,19 @@ BalanceAnswer *balance_plan(Arena *arena, Module *const *modules, int count,
                      .now = layout_model_of(arena, work, now->strategy, &why)};
     if (!first || !choice.now) return refuse(arena, why);
     add_known(&choice, modules, count);
-    if (all_healthy(request) && find_known(&choice, request->base))
-        return answer_of(&choice, find_known(&choice, request->base), first, request);
+    double time = layout_model_time(choice.now, rates);
+    bool healthy = all_healthy(request);
+    if (healthy && !request->seconds && find_known(&choice, request->base))
+        return answer_of(&choice, find_known(&choice, request->base), first, time, request);
     const LayoutModel *from[] = {choice.now, first};
-    for (int i = 0; i < (base == now->strategy ? 1 : 2); i++) {
-        add(&choice, candidate_same_groups(arena, from[i], rates), NULL);
-        add(&choice, candidate_weighted(arena, from[i], rates), NULL);
+    for (int i = 0; !healthy && i < (base == now->strategy ? 1 : 2); i++) {
+        add(&choice, candidate_same_groups(arena, from[i], rates), NULL, false);
+        add(&choice, candidate_weighted(arena, from[i], rates), NULL, false);
         for (int fewer = 0; fewer <= count_slow(&choice); fewer++)
-            add(&choice, candidate_regrouped(arena, from[i], rates, fewer), NULL);
+            add(&choice, candidate_regrouped(arena, from[i], rates, fewer), NULL, false);
     }
-    return answer_of(&choice, choose_accepted(&choice, request), first, request);
+    if (request->seconds) add_found(&choice, request, healthy);
+    if (request->seconds && !time_steps(&choice, request, &time))
+        return refuse(arena, "the cluster file lacks a rate, so that no step can be simulated");
+    return answer_of(&choice, choose_accepted(&choice, request), first, time, request);
 }

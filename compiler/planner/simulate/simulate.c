@@ -89,7 +89,7 @@ SimulatedSteps *steps_simulate(Arena *arena, Module *module, const SimulateOptio
     *steps = (SimulatedSteps){.module = module};
     steps->fold =
         symmetry_create(arena, module, options->changes ? options->changes : &none, options->alone);
-    steps->program = program_create(arena, &steps->fold, options->steps);
+    steps->program = tasks_of_steps(arena, &steps->fold, options->steps);
     steps->error = steps->program.unknown;
     if (steps->error) return steps;
     Arena *scratch = arena_create();

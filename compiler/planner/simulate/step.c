@@ -465,7 +465,7 @@ static void run_step(Builder *builder) {
     end_step(builder);
 }
 
-Program program_create(Arena *arena, Symmetry *fold, int steps) {
+Program tasks_of_steps(Arena *arena, Symmetry *fold, int steps) {
     Program program = {.fold = fold, .steps = steps};
     Builder builder = {.arena = arena,
                        .fold = fold,

@@ -51,4 +51,4 @@ typedef struct Program {
 } Program;
 
 /* Returns the tasks of `steps` steps. Requires all passes, and a cluster. */
-Program program_create(Arena *arena, Symmetry *fold, int steps);
+Program tasks_of_steps(Arena *arena, Symmetry *fold, int steps);

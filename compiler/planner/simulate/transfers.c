@@ -330,8 +330,8 @@ SimulatedTransfers simulated_transfers_of(Arena *arena, const Cluster *cluster, 
     if (moves_numbers(plan)) array_push(arena, &list, hop_of_all(arena, plan, device_of));
     for (int from = 0, number = 0, to; from < plan->steps.count && !moves_numbers(plan);
          from = to, number++) {
-        Round planned = round_create(scratch, cluster, plan, plan->devices, from);
-        Round own = same_devices(plan, device_of)
+        Round planned = round_create(scratch, plan->cluster, plan, plan->devices, from);
+        Round own = cluster == plan->cluster && same_devices(plan, device_of)
                         ? planned
                         : round_create(scratch, cluster, plan, device_of, from);
         double correction = correction_of(&planned);

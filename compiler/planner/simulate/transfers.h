@@ -45,6 +45,7 @@ typedef struct SimulatedTransfers {
     const int *copiers; // the devices that copy
 } SimulatedTransfers;
 
-/* Returns the transfers of a plan; `device_of` maps the plan's slots to devices. */
+/* Returns the transfers of a plan; `device_of` maps the plan's slots to devices. `cluster` may have
+ * slower links than the cluster that the plan was made for (cluster_lowered). */
 SimulatedTransfers simulated_transfers_of(Arena *arena, const Cluster *cluster, const Plan *plan,
                                           const int *device_of);

@@ -2,6 +2,7 @@
  * strategy planned and compiled, and switches to it if `horizon` steps repay the cost. */
 #include "session/control/control.h"
 
+#include "session/control/links.h"
 #include "session/control/prepare_strategy.h"
 #include "session/control/rates.h"
 #include "session/control/recompile_command.h"
@@ -32,7 +33,7 @@ typedef enum Phase { WATCHING, PLANNING, MAKING } Phase; // MAKING: a strategy i
 /* A plan of hetu-balance: the request and its answer. */
 typedef struct Asked {
     double *rates;           // by rank: rates that the plan is for
-    bool *cause;             // by rank: whether the rate of the rank has changed
+    bool *cause;             // by rank, then for links: whether rate or links have changed
     char *output, *strategy; // paths: output of hetu-balance, and its strategy file
     pid_t planner;
     char name[NAME];                  // name of the planned strategy
@@ -46,6 +47,7 @@ typedef struct Balance Balance;
 struct Balance {
     ht_program *program;
     ht_balance_options options;
+    bool own; // HETU_BALANCE=1 began it; a call of ht_balance replaces it
     bool quiet;
     RecompileCommand *recipe;
     Rates *rates;
@@ -57,8 +59,10 @@ struct Balance {
     double step_began, took[STEPS_KEPT]; // when the step began, and last step times, in seconds
     int64_t steps, at;                   // steps seen; number of the current or next step
     double base_seconds;   // step time under the first strategy with healthy ranks; 0: not known
+    int links;             // links_changes that the last plan was made for; -1: it was dropped
     double switch_seconds; // duration of the last switch; 0: there was none
-    int64_t *switched;     // by rank: steps of its last PER_WINDOW switches; < -WINDOW: none
+    // by rank, then for links: steps of its last PER_WINDOW switches; < -WINDOW: none
+    int64_t *switched;
 };
 
 /* ---- messages ---- */
@@ -80,14 +84,16 @@ static const char *strategy_of(int image) {
 }
 
 /* Returns whether to switch back to the first strategy: the program runs under another one, all
- * ranks are healthy, and the first one's step time is known. */
+ * ranks and links are healthy, and the first one's step time is known. */
 static bool is_healed(const Balance *balance) {
+    if (links_lowered()) return false;
     for (int r = 0; r < balance->rates->count; r++)
         if (balance->asked.rates[r] != 1) return false;
     return balance->image != balance->base && balance->base_seconds > 0;
 }
 
-/* Prints "rank 5 computes 4.02 times as long as when it was healthy, rank 6 0.98 times". */
+/* Prints "rank 5 computes 4.02 times as long as when it was healthy, rank 6 0.98 times", and
+ * whether links have changed. */
 static void say_moved(const Balance *balance) {
     char text[256] = "";
     int told = 0;
@@ -99,6 +105,11 @@ static void say_moved(const Balance *balance) {
                                 : "rank %d computes %.2f times as long as when it was healthy",
                          r, balance->asked.rates[r]);
         }
+    if (balance->asked.cause[balance->rates->count]) {
+        size_t length = strlen(text);
+        snprintf(text + length, sizeof text - length, "%slinks between hosts have changed",
+                 told ? ", and " : "");
+    }
     say(balance, "%s%s", text, is_healed(balance) ? "" : "; planning beside the training");
 }
 
@@ -112,6 +123,11 @@ static bool environment_says(const char *word) {
 
 bool balance_all(void) { return environment_says("1"); }
 
+/* Returns whether a program of the session is balanced because main has called ht_balance. */
+static bool is_asked(const ht_session *session) {
+    return session->balance && !session->balance->own;
+}
+
 static void check_options(const ht_program *program, ht_balance_options options) {
     if (!program) ht_fail("ht_balance was called with NULL for the program");
     if (!program->trains)
@@ -121,7 +137,7 @@ static void check_options(const ht_program *program, ht_balance_options options)
         ht_fail("ht_balance was called with .change = %g, .steps = %d, .horizon = %g; none of them "
                 "may be below 0, and 0 is the usual one",
                 options.change, options.steps, options.horizon);
-    if (program->session->balance && program->session->balance->program != program)
+    if (is_asked(program->session) && program->session->balance->program != program)
         ht_fail("ht_balance was called for a second program of the session; one is balanced");
 }
 
@@ -149,7 +165,7 @@ static const char *reason_against(const ht_program *program) {
 
 static void open_asked(Asked *asked, int ranks) {
     asked->rates = memory_array(ranks, sizeof *asked->rates);
-    asked->cause = memory_array(ranks, sizeof *asked->cause);
+    asked->cause = memory_array(ranks + 1, sizeof *asked->cause);
     asked->work = memory_array(2 * ranks, sizeof *asked->work);
 }
 
@@ -171,25 +187,38 @@ static Balance *open_balance(ht_program *program, ht_balance_options options) {
     Balance *balance = memory_array(1, sizeof *balance);
     *balance = (Balance){.program = program,
                          .recipe = recompile_command_of(session_image_program(program)->number)};
-    balance->switched = memory_array(PER_WINDOW * ranks, sizeof *balance->switched);
-    for (int i = 0; i < PER_WINDOW * ranks; i++) balance->switched[i] = -WINDOW - 1;
+    balance->switched = memory_array(PER_WINDOW * (ranks + 1), sizeof *balance->switched);
+    for (int i = 0; i < PER_WINDOW * (ranks + 1); i++) balance->switched[i] = -WINDOW - 1;
     open_asked(&balance->asked, ranks);
     take_options(balance, options);
     begin_under(balance, session_image_program(program)->number);
     return balance;
 }
 
+/* Begins to balance a program, unless that is impossible; then prints why, to whom asked for it. */
+static void begin(ht_program *program, ht_balance_options options, bool own) {
+    const char *reason = reason_against(program);
+    if (reason) {
+        fprintf(stderr, "hetu: %s leaves the program as it is: %s\n",
+                own ? "HETU_BALANCE=1" : "ht_balance", reason);
+        return;
+    }
+    balance_close(program->session);
+    program->session->balance = open_balance(program, options);
+    program->session->balance->own = own;
+}
+
 void ht_balance_with(ht_program *program, ht_balance_options options) {
     check_options(program, options);
     session_check_open(program->session);
     if (program->eager || world_size() == 1 || environment_says("0")) return;
-    if (program->session->balance) {
-        take_options(program->session->balance, options);
-        return;
+    Balance *balance = program->session->balance;
+    if (!balance || balance->program != program) {
+        begin(program, options, false);
+    } else {
+        take_options(balance, options);
+        balance->own = false;
     }
-    const char *reason = reason_against(program);
-    if (reason) fprintf(stderr, "hetu: ht_balance leaves the program as it is: %s\n", reason);
-    else program->session->balance = open_balance(program, options);
 }
 
 /* Begins to balance a program under HETU_BALANCE=1, unless one is balanced or was refused. */
@@ -197,7 +226,7 @@ static void open_for_all(ht_program *program) {
     static bool tried;
     if (tried || !program->trains || program->session->balance || !balance_all()) return;
     tried = true;
-    ht_balance_with(program, (ht_balance_options){0});
+    if (!program->eager && world_size() > 1) begin(program, (ht_balance_options){0}, true);
 }
 
 /* Ends hetu-balance if it runs, and deletes the output file. */
@@ -252,11 +281,12 @@ static void rest(Balance *balance) {
     balance->rests = true;
 }
 
-/* Starts hetu-balance for asked.rates, in another process. On failure, prints why and rests. */
+/* Starts hetu-balance for asked.rates and the lowered links, in another process. On failure, prints
+ * why and rests. */
 static void start_planner(Balance *balance) {
     Asked *asked = &balance->asked;
     char reason[REASON], now[NAME + 128], base[NAME + 128], model[NAME + 128], name[NAME + 16],
-        *rates = rates_word(asked, balance->rates->count);
+        *rates = rates_word(asked, balance->rates->count), *links = links_word();
     new_name(balance);
     free(asked->strategy);
     asked->output = recompile_file("balance", balance->plans - 1, ".plan", reason);
@@ -265,7 +295,8 @@ static void start_planner(Balance *balance) {
     snprintf(base, sizeof base, "--base=%s", strategy_of(balance->base));
     snprintf(model, sizeof model, "--model=%s", image_at(balance->image)->image->model);
     snprintf(name, sizeof name, "--name=%s", asked->name);
-    const char *words[] = {rates, now, base, model, name, "-o", asked->strategy, NULL};
+    const char *words[] = {
+        rates, now, base, model, name, "-o", asked->strategy, *links ? links : NULL, NULL};
     bool placed = asked->output && asked->strategy;
     asked->planner =
         !placed ? 0
@@ -275,6 +306,7 @@ static void start_planner(Balance *balance) {
         say(balance, "nothing is planned: %s", reason);
         rest(balance);
     }
+    free(links);
     free(rates);
 }
 
@@ -315,7 +347,7 @@ static double usual_step(const Balance *balance) {
 static int recent_switches(const Balance *balance) {
     int64_t seen[PER_WINDOW * 64];
     int count = 0;
-    for (int i = 0; i < PER_WINDOW * balance->rates->count && count < PER_WINDOW * 64; i++) {
+    for (int i = 0; i < PER_WINDOW * (balance->rates->count + 1) && count < PER_WINDOW * 64; i++) {
         bool known = balance->at - balance->switched[i] > WINDOW;
         for (int s = 0; s < count && !known; s++) known = seen[s] == balance->switched[i];
         if (!known) seen[count++] = balance->switched[i];
@@ -329,20 +361,41 @@ static double switch_cost(const Balance *balance) {
     return fmax(balance->switch_seconds, balance->asked.seconds) * pow(2, recent_switches(balance));
 }
 
+/* Returns whether a rank, or the links, caused PER_WINDOW switches in the last WINDOW steps. */
+static bool caused_enough(const Balance *balance, int cause) {
+    int recent = 0;
+    for (int i = 0; i < PER_WINDOW; i++)
+        recent += balance->at - balance->switched[PER_WINDOW * cause + i] <= WINDOW;
+    return recent == PER_WINDOW;
+}
+
 /* Returns how many steps in a row a rank's rate must differ from its planned one: options.steps;
  * after PER_WINDOW recent switches, 8 times as many if it differs by 1.5 or more, else WINDOW. */
 static int steps_needed(const Balance *balance, int rank) {
     const double far = 1.5;
     const Rates *rates = balance->rates;
-    int recent = 0, needed = balance->options.steps;
-    for (int i = 0; i < PER_WINDOW; i++)
-        recent += balance->at - balance->switched[PER_WINDOW * rank + i] <= WINDOW;
-    if (recent < PER_WINDOW) return needed;
+    int needed = balance->options.steps;
+    if (!caused_enough(balance, rank)) return needed;
     return fabs(rates->rate[rank] - rates->planned[rank]) >= far ? 8 * needed : WINDOW;
 }
 
-/* Sets asked.cause, and returns whether a rank's rate has differed long enough from its planned
- * rate. If so, sets asked.rates to the rates to plan for. */
+/* Returns whether a plan is for the rates and links of now. */
+static bool plan_holds(const Balance *balance) {
+    return rates_near(balance->rates, balance->asked.rates) && balance->links == links_changes();
+}
+
+/* Returns whether links have changed since the last plan, no other link is about to, and links
+ * have not caused PER_WINDOW recent switches. Under the first strategy a plan is for lowered links
+ * alone. */
+static bool links_moved(const Balance *balance) {
+    return balance->links != links_changes() && links_settled() &&
+           (links_lowered() || balance->image != balance->base) &&
+           !caused_enough(balance, balance->rates->count);
+}
+
+/* Sets asked.cause, and returns whether links have changed since the last plan, or a rank's rate
+ * has differed long enough from its planned rate. If so, sets asked.rates to the rates to plan for.
+ */
 static bool find_moved(Balance *balance) {
     const Rates *rates = balance->rates;
     bool found = false;
@@ -350,6 +403,8 @@ static bool find_moved(Balance *balance) {
         balance->asked.cause[r] = rates->moved[r] > 0;
         found |= rates->moved[r] >= steps_needed(balance, r);
     }
+    balance->asked.cause[rates->count] = links_moved(balance);
+    found |= links_moved(balance);
     if (found) rates_asked(rates, balance->asked.rates);
     return found;
 }
@@ -379,6 +434,13 @@ static bool pays_back(const Balance *balance) {
 static void leave(Balance *balance) {
     memcpy(balance->rates->planned, balance->asked.rates,
            sizeof(double) * (size_t)balance->rates->count);
+    balance->phase = WATCHING;
+}
+
+/* Ends a plan whose rates or links are no longer those of now; links that it was for cause another.
+ */
+static void drop_stale(Balance *balance) {
+    balance->links = -1;
     balance->phase = WATCHING;
 }
 
@@ -422,8 +484,9 @@ static void end_planning(Balance *balance) {
             status >= RECOMPILE_KILLED ? "was killed" : "has no plan; what it says stands above");
         leave(balance);
         if (status < RECOMPILE_KILLED) rest(balance);
-    } else if (!rates_near(balance->rates, balance->asked.rates)) {
-        say(balance, "the plan is dropped: the ranks' rates have changed since");
+    } else if (!plan_holds(balance)) {
+        say(balance, "the plan is dropped: ranks' rates or links have changed since");
+        drop_stale(balance);
     } else if (!pays_back(balance)) {
         leave(balance);
     } else {
@@ -431,10 +494,11 @@ static void end_planning(Balance *balance) {
     }
 }
 
-/* Records the duration of a switch and, for each rank that caused the switch, the step number. */
+/* Records the duration of a switch and, for each rank or the links that caused the switch, the step
+ * number. */
 static void note_switch(Balance *balance, double seconds) {
     balance->switch_seconds = seconds;
-    for (int r = 0; r < balance->rates->count; r++) {
+    for (int r = 0; r <= balance->rates->count; r++) {
         int64_t *own = balance->switched + (ptrdiff_t)PER_WINDOW * r;
         if (!balance->asked.cause[r]) continue;
         memmove(own, own + 1, sizeof *own * (PER_WINDOW - 1));
@@ -470,10 +534,10 @@ static void end_making(Balance *balance) {
             reason ? reason : "it has another name");
         leave(balance);
         if (!prepare_may_retry(balance->asked.strategy)) rest(balance);
-    } else if (!rates_near(balance->rates, balance->asked.rates)) {
-        say(balance, "strategy \"%s\" is there, but the ranks' rates have changed since",
+    } else if (!plan_holds(balance)) {
+        say(balance, "strategy \"%s\" is there, but ranks' rates or links have changed since",
             balance->asked.name);
-        balance->phase = WATCHING;
+        drop_stale(balance);
     } else if (image_reads_agree(image)) {
         go(balance, image);
     } else {
@@ -516,6 +580,7 @@ void balance_note(ht_program *program, const PaceReport *reports) {
         (balance->rests && !is_healed(balance)))
         return;
     say_moved(balance);
+    balance->links = links_changes();
     if (is_healed(balance)) go_home(balance);
     else start_planner(balance);
 }

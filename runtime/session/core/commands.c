@@ -6,6 +6,7 @@
 #include "transport/world.h"
 #include "base/memory.h"
 #include "base/signals.h"
+#include "session/control/links.h"
 #include "session/control/prepare_strategy.h"
 #include "session/persist/checkpoint.h"
 #include "session/control/pace.h"
@@ -257,6 +258,7 @@ static const struct {
                 [COMMAND_RECALL] = {"load", load_copies},
                 [COMMAND_OPEN_ROWS] = {"read rows", open_rows},
                 [COMMAND_ROWS] = {"read rows", read_rows},
+                [COMMAND_LOOK] = {"look at links", links_look},
                 [COMMAND_HEED] = {"heed signals", heed_signals},
                 [COMMAND_CLOSE] = {"close", NULL}};
 

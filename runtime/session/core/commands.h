@@ -28,6 +28,7 @@ typedef enum CommandKind {
     COMMAND_RECALL,      // load the in-memory checkpoint that was found
     COMMAND_OPEN_ROWS,   // open a dataset's file
     COMMAND_ROWS,        // feed an input with rows of an open file
+    COMMAND_LOOK,        // time messages between hosts
     COMMAND_HEED,        // defer signals to rank 0 from here on
     COMMAND_CLOSE        // end the session
 } CommandKind;
@@ -84,6 +85,11 @@ typedef struct Command {
             int program, input;
             int64_t elements; // OPEN_ROWS only: dataset_elements of the file on rank 0
         } rows;
+        struct {
+            int round[3]; // rounds in which pairs of hosts meet (session/control/links.h); -1: none
+            int tries;    // messages of a pair
+            bool small;   // messages are those of a lowered link
+        } look;
     };
 } Command;
 
@@ -112,7 +118,8 @@ typedef union Payload {
         const char *path, *element; // path of the file; type of its elements, "uint16"
         const char *reason;         // set to why the command failed; NULL: success
     } open_rows;
-    RowsPlan rows; // ROWS: which rows each rank reads
+    double *seconds; // LOOK: set to the seconds by rank and round
+    RowsPlan rows;   // ROWS: which rows each rank reads
 } Payload;
 
 /* On rank 0: sends a command to all ranks and carries it out. */

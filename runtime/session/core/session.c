@@ -6,6 +6,7 @@
 #include "session/core/session.h"
 #include "session/control/prepare_strategy.h"
 #include "session/control/control.h"
+#include "session/control/links.h"
 #include "session/core/initial_strategy.h"
 #include "session/data/feed.h"
 #include "session/control/pace.h"
@@ -41,6 +42,7 @@ void session_close(ht_session *closed) {
     checkpoint_close(closed);
     hooks_close();
     balance_close(closed);
+    links_close();
     dispatch_close(closed);
     copies_close(closed);
     ending_close(closed);
@@ -255,6 +257,7 @@ static float run_alone(ht_program *program, const ht_fed *feeds, bool trains) {
                        : "ht_run needs a program of ht_infer; ht_step runs those of ht_train");
     ending_turn(program);
     session_take_arrivals(program->session, false);
+    links_turn(program);
     balance_turn(program);
     if (checkpoint_due(program->session))
         session_issue(program->session, &(Command){.kind = COMMAND_WRITE}, &(Payload){0});
