@@ -167,7 +167,7 @@ typedef struct Scatter {
     float *wide; // sums of bf16
 } Scatter;
 
-/* Adds the elements of columns [start, end) of the lines with outer index `o`, in the order of x. */
+/* Adds the elements of columns [start, end) of the lines with outer index `o`, in x's order. */
 static void scatter_columns(const Scatter *s, int64_t o, int64_t start, int64_t end) {
     for (int64_t row = o * s->from.length; row < (o + 1) * s->from.length; row++)
         for (int64_t c = start, run; c < end; c += run) {
