@@ -44,11 +44,31 @@ static inline ht_dims ht_dims_of_channels(ht_tensor x)
     return dim;
 }
 
+/* Mean of each channel over the whole batch, and the sum of squared distances from the mean. */
+typedef struct ht_moments {
+    ht_tensor mean, squares;
+    int64_t count; // elements of a channel
+} ht_moments;
+
+static inline ht_moments ht_moments_of(ht_tensor x)
+{
+    int64_t count = ht_count_over(x, (ht_over){ht_dims_of_channels(x), false});
+    assert(count > 1 && "batch norm needs more than one element of each channel");
+    ht_tensor mean = ht_scale(ht_channel_sums(x), (float)(1 / (double)count));
+    return (ht_moments){mean, ht_channel_squares(x, mean), count};
+}
+
+static inline ht_tensor ht_normed_by(ht_moments m, ht_tensor x, ht_tensor weight, ht_tensor bias, float eps)
+{
+    ht_tensor variance = ht_scale(m.squares, (float)(1 / (double)m.count));
+    weight = ht_present(weight) ? weight : ht_full(ht_dims_of(m.mean), 1, ht_dtype_of(m.mean));
+    return ht_channel_norm(x, m.mean, ht_rsqrt(ht_add(variance, ht_scalar(eps))), weight, bias);
+}
+
 /* Normalizes channels by mean and variance of the whole batch, over all devices (SyncBatchNorm). */
 static inline ht_tensor ht_batch_norm(ht_tensor x, ht_tensor weight, ht_tensor bias, float eps)
 {
-    assert(ht_count_over(x, (ht_over){ht_dims_of_channels(x), false}) > 1 && "batch norm needs more than one element of each channel");
-    return ht_by_channel(ht_standardized(x, ht_dims_of_channels(x), eps), weight, bias);
+    return ht_normed_by(ht_moments_of(x), x, weight, bias, eps);
 }
 
 typedef struct ht_running_options {
@@ -66,15 +86,16 @@ static inline void ht_run_towards(ht_tensor state, ht_tensor value, float moment
 static inline ht_tensor ht_batch_norm_with(ht_tensor x, ht_tensor weight, ht_tensor bias, ht_running_options o)
 {
     ht_scope("%s", o.name);
-    ht_dims channels = {1, {ht_extent(x, 1)}}, dim = ht_dims_of_channels(x);
+    ht_dims channels = {1, {ht_extent(x, 1)}};
     ht_tensor mean = ht_state(channels, ht_zeros(), "mean"), variance = ht_state(channels, ht_ones(), "variance");
     if (!o.training) {
         x = ht_by_channel(x, HT_NONE, ht_neg(mean));
         return ht_by_channel(ht_by_channel(x, ht_rsqrt(ht_add(variance, ht_scalar(o.eps))), HT_NONE), weight, bias);
     }
-    ht_run_towards(mean, ht_mean(x, .dim = dim), o.momentum);
-    ht_run_towards(variance, ht_var(x, .dim = dim), o.momentum);
-    return ht_batch_norm(x, weight, bias, o.eps);
+    ht_moments m = ht_moments_of(x);
+    ht_run_towards(mean, m.mean, o.momentum);
+    ht_run_towards(variance, ht_scale(m.squares, (float)(1 / (double)(m.count - 1))), o.momentum);
+    return ht_normed_by(m, x, weight, bias, o.eps);
 }
 
 /* Applies batch norm with running statistics, as PyTorch's. In training, normalizes by the batch's

@@ -249,8 +249,17 @@ static inline ht_tensor ht_ge(ht_tensor x, ht_tensor z)
 #pragma hspmd op y[i..] = factor * x[i..]
 ht_tensor ht_scale(ht_tensor x, float factor);
 
-#pragma hspmd op y[i..] = x[i..] <= 0 ? 0 : x[i..] epilogue(HT_RELU)
+#pragma hspmd op y[i..] = x[i..] <= 0 ? 0 : x[i..] epilogue(HT_RELU) grad(ht_relu_gradient)
 ht_tensor ht_relu(ht_tensor x);
+
+/* Returns the gradient of ht_relu, by its result, so that its operand need not be kept. */
+#pragma hspmd op dx[i..] = y[i..] <= 0 ? 0 : dy[i..] grad(none)
+ht_tensor ht_relu_backward(ht_tensor dy, ht_tensor y);
+
+static inline void ht_relu_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_relu_backward(g->dy[0], g->y[0]);
+}
 
 /* Returns GELU by the tanh approximation. */
 #pragma hspmd op y[i..] = 0.5f * x[i..] * (1 + tanhf(0.7978845608028654f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..]))) epilogue(HT_GELU) grad(ht_gelu_gradient)
@@ -515,6 +524,42 @@ static inline void ht_l2_norm_gradient(ht_grad *g)
 static inline ht_tensor ht_l2_norm(ht_tensor x, float eps)
 {
     return ht_l2_norm_stats(x, eps).y;
+}
+
+/* ---- batch norm (layers.h) ---- */
+
+/* Return the sums of x, and of the squares of x - mean, over all dimensions but the channels c. */
+#pragma hspmd op y[c] = x[b, c, s..] dtype(y: wide)
+ht_tensor ht_channel_sums(ht_tensor x);
+
+#pragma hspmd op y[c] = (x[b, c, s..] - mean[c]) * (x[b, c, s..] - mean[c]) dtype(y: wide, mean: wide)
+ht_tensor ht_channel_squares(ht_tensor x, ht_tensor mean);
+
+/* Normalizes channels by the mean of x and rstd = 1 / sqrt(variance of x + eps). bias may be
+ * HT_NONE. The gradient of x is the one that flows through mean and rstd, too. */
+#pragma hspmd op y[b, c, s..] = (x[b, c, s..] - mean[c]) * rstd[c] * weight[c] + ?bias[c] \
+    dtype(mean: wide, rstd: wide, weight: wide, bias: wide) grad(ht_channel_norm_gradient)
+ht_tensor ht_channel_norm(ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor weight, ht_tensor bias);
+
+#pragma hspmd op dweight[c] = dy[b, c, s..] * ((x[b, c, s..] - mean[c]) * rstd[c]) dtype(dweight: wide, mean: wide, rstd: wide) grad(none)
+ht_tensor ht_channel_norm_weight(ht_tensor dy, ht_tensor x, ht_tensor mean, ht_tensor rstd);
+
+/* share: 1 over the number of elements of a channel. */
+#pragma hspmd op dx[b, c, s..] = (dy[b, c, s..] - (dbias[c] + (x[b, c, s..] - mean[c]) * rstd[c] * dweight[c]) * share) * (rstd[c] * weight[c]) \
+    dtype(dx: x, mean: wide, rstd: wide, weight: wide, dweight: wide, dbias: wide) grad(none)
+ht_tensor ht_channel_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor weight, ht_tensor dweight, ht_tensor dbias, float share);
+
+static inline void ht_channel_norm_gradient(ht_grad *g)
+{
+    ht_tensor x = g->x[0], mean = g->x[1], rstd = g->x[2];
+    ht_tensor dweight = ht_channel_norm_weight(g->dy[0], x, mean, rstd), dbias = ht_channel_sums(g->dy[0]);
+    double count = 1;
+    for (int d = 0; d < ht_rank(x); d++)
+        count *= d == 1 ? 1 : (double)ht_extent(x, d);
+    g->dx[0] = ht_channel_norm_backward(g->dy[0], x, mean, rstd, g->x[3], dweight, dbias, (float)(1 / count));
+    g->dx[3] = dweight;
+    if (ht_present(g->x[4]))
+        g->dx[4] = dbias;
 }
 
 /* ---- tables of rows ---- */

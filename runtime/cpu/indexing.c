@@ -75,12 +75,30 @@ static int64_t index_find(const Index *index, int64_t number) {
     return i < index->count && index->entry[i].number == number ? index->entry[i].at : -1;
 }
 
+/* Returns how many of the elements from `i` to before `end` have the index of the first one. */
+static int64_t run_from(const ht_view *number, int64_t i, int64_t end) {
+    const int32_t *narrow = number->data;
+    const int64_t *wide = number->data;
+    int64_t next = i + 1;
+    if (number->dtype == HT_I32)
+        while (next < end && narrow[next] == narrow[i]) next++;
+    else
+        while (next < end && wide[next] == wide[i]) next++;
+    return next - i;
+}
+
 /* Copies an integer tensor; ends the program if an element is outside [0, end). Attribute: end. */
 void ht_within_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
     int64_t count = cpu_count(x), end = call->attr[0].i;
+    bool within = true;
     cpu_need_integers(x, "within");
+#pragma omp parallel for schedule(static) reduction(&& : within) if (count > CPU_PARALLEL)
     for (int64_t i = 0; i < count; i++) {
+        int64_t number = cpu_index(x, i);
+        within = within && number >= 0 && number < end;
+    }
+    for (int64_t i = 0; !within && i < count; i++) {
         int64_t number = cpu_index(x, i);
         if (number < 0 || number >= end)
             ht_fail("index %ld at element %ld is outside the %ld elements that it chooses from",
@@ -100,53 +118,89 @@ void ht_gather_kernel(const ht_call *call) {
     int64_t size = (int)ht_dtype_bytes(x->dtype);
     cpu_need_integers(number, "gather");
 #pragma omp parallel for schedule(static) if (cpu_count(y) > CPU_PARALLEL)
-    for (int64_t row = 0; row < to.outer * to.length; row++)
-        for (int64_t c = 0; c < to.inner; c++) {
-            int64_t i = row * to.inner + c, at = index_find(&index, cpu_index(number, i));
+    for (int64_t row = 0; row < to.outer * to.length; row++) {
+        int64_t end = (row + 1) * to.inner, run;
+        for (int64_t i = row * to.inner; i < end; i += run) {
+            run = run_from(number, i, end);
+            int64_t at = index_find(&index, cpu_index(number, i));
             char *place = (char *)y->data + i * size;
-            if (at < 0) memset(place, 0, (size_t)size);
+            if (at < 0) memset(place, 0, (size_t)(run * size));
             else
                 memcpy(place,
                        (const char *)x->data +
-                           ((row / to.length * from.length + at) * from.inner + c) * size,
-                       (size_t)size);
+                           ((row / to.length * from.length + at) * from.inner + i % to.inner) *
+                               size,
+                       (size_t)(run * size));
         }
+    }
     free(index.entry);
 }
 
-/* Adds element i of `from` to element k of `to`, both of the same type. Sums of bf16 go to `wide`,
- * an f32 array with as many elements as `to`. */
-static void add(const ht_view *to, float *wide, int64_t k, const ht_view *from, int64_t i) {
+/* Adds `n` elements of `from`, from element i on, to those of `to` from element k on, both of the
+ * same type. Sums of bf16 go to `wide`, an f32 array with as many elements as `to`. */
+static void add(const ht_view *to, float *wide, int64_t k, const ht_view *from, int64_t i,
+                int64_t n) {
     switch (to->dtype) {
-    case HT_F32: ((float *)to->data)[k] += ((const float *)from->data)[i]; return;
-    case HT_F64: ((double *)to->data)[k] += ((const double *)from->data)[i]; return;
-    case HT_I32: ((int32_t *)to->data)[k] += ((const int32_t *)from->data)[i]; return;
-    case HT_I64: ((int64_t *)to->data)[k] += ((const int64_t *)from->data)[i]; return;
-    case HT_BF16: wide[k] += ht_bf16_load(((const uint16_t *)from->data)[i]); return;
+    case HT_F32:
+        for (; n-- > 0; i++) ((float *)to->data)[k++] += ((const float *)from->data)[i];
+        return;
+    case HT_F64:
+        for (; n-- > 0; i++) ((double *)to->data)[k++] += ((const double *)from->data)[i];
+        return;
+    case HT_I32:
+        for (; n-- > 0; i++) ((int32_t *)to->data)[k++] += ((const int32_t *)from->data)[i];
+        return;
+    case HT_I64:
+        for (; n-- > 0; i++) ((int64_t *)to->data)[k++] += ((const int64_t *)from->data)[i];
+        return;
+    case HT_BF16:
+        for (; n-- > 0; i++) wide[k++] += ht_bf16_load(((const uint16_t *)from->data)[i]);
+        return;
     }
+}
+
+/* Arguments of a scatter of `x` by `number` into `y`, whose lines have the indices of `index`. */
+typedef struct Scatter {
+    const ht_view *x, *number, *y;
+    Lines from, to;
+    Index index;
+    float *wide; // sums of bf16
+} Scatter;
+
+/* Adds the elements of columns [start, end) of the lines with outer index `o`, in x's order. */
+static void scatter_columns(const Scatter *s, int64_t o, int64_t start, int64_t end) {
+    for (int64_t row = o * s->from.length; row < (o + 1) * s->from.length; row++)
+        for (int64_t c = start, run; c < end; c += run) {
+            int64_t i = row * s->from.inner + c;
+            run = run_from(s->number, i, i + end - c);
+            int64_t at = index_find(&s->index, cpu_index(s->number, i));
+            if (at >= 0)
+                add(s->y, s->wide, (o * s->to.length + at) * s->to.inner + c, s->x, i, run);
+        }
 }
 
 /* Sets y to 0, then adds each element of x at its index along dimension `dim`, in the order of x.
  * Operands: x, index, global indices of y along dim; attribute: dim. */
 void ht_scatter_kernel(const ht_call *call) {
-    const ht_view *x = &call->operand[0], *number = &call->operand[1], *y = &call->result[0];
-    Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
-    Index index = index_of(&call->operand[2]);
+    enum { COLUMNS = 16 }; // a cache line of f32: threads write different ones
+    const ht_view *x = &call->operand[0], *y = &call->result[0];
+    int dim = (int)call->attr[0].i;
     int64_t count = cpu_count(y);
-    float *wide = y->dtype == HT_BF16 ? cpu_alloc((size_t)count * sizeof(float)) : NULL;
-    cpu_need_integers(number, "scatter");
+    Scatter s = {
+        x,   &call->operand[1], y, lines_of(x, dim), lines_of(y, dim), index_of(&call->operand[2]),
+        NULL};
+    if (y->dtype == HT_BF16) s.wide = cpu_alloc((size_t)count * sizeof(float));
+    cpu_need_integers(s.number, "scatter");
     memset(y->data, 0, (size_t)(count * (int)ht_dtype_bytes(y->dtype)));
-    for (int64_t i = 0; wide && i < count; i++) wide[i] = 0;
-#pragma omp parallel for schedule(static) if (cpu_count(x) > CPU_PARALLEL)
-    for (int64_t o = 0; o < from.outer; o++)
-        for (int64_t i = o * from.length * from.inner; i < (o + 1) * from.length * from.inner;
-             i++) {
-            int64_t at = index_find(&index, cpu_index(number, i));
-            if (at >= 0) add(y, wide, (o * to.length + at) * to.inner + i % from.inner, x, i);
-        }
-    for (int64_t i = 0; wide && i < count; i++) ((uint16_t *)y->data)[i] = ht_bf16_store(wide[i]);
-    free(wide);
-    free(index.entry);
+    for (int64_t i = 0; s.wide && i < count; i++) s.wide[i] = 0;
+#pragma omp parallel for schedule(static) collapse(2) if (cpu_count(x) > CPU_PARALLEL)
+    for (int64_t o = 0; o < s.from.outer; o++)
+        for (int64_t c = 0; c < s.from.inner; c += COLUMNS)
+            scatter_columns(&s, o, c, c + COLUMNS < s.from.inner ? c + COLUMNS : s.from.inner);
+    for (int64_t i = 0; s.wide && i < count; i++)
+        ((uint16_t *)y->data)[i] = ht_bf16_store(s.wide[i]);
+    free(s.wide);
+    free(s.index.entry);
 }
 
 /* ---- cumulative sums ---- */
@@ -158,24 +212,47 @@ typedef union Sum {
 } Sum;
 
 /* Adds `count` elements of a row to `count` accumulators. */
+HT_CLONES
 static void add_row(ht_dtype dtype, Sum *sum, const void *row, int64_t count) {
-    for (int64_t c = 0; c < count; c++) switch (dtype) {
-        case HT_F32: sum[c].real += ((const float *)row)[c]; break;
-        case HT_F64: sum[c].real += ((const double *)row)[c]; break;
-        case HT_BF16: sum[c].real += ht_bf16_load(((const uint16_t *)row)[c]); break;
-        case HT_I32: sum[c].integer += (uint64_t)((const int32_t *)row)[c]; break;
-        case HT_I64: sum[c].integer += (uint64_t)((const int64_t *)row)[c]; break;
-        }
+    switch (dtype) {
+    case HT_F32:
+        for (int64_t c = 0; c < count; c++) sum[c].real += ((const float *)row)[c];
+        break;
+    case HT_F64:
+        for (int64_t c = 0; c < count; c++) sum[c].real += ((const double *)row)[c];
+        break;
+    case HT_BF16:
+        for (int64_t c = 0; c < count; c++) sum[c].real += ht_bf16_load(((const uint16_t *)row)[c]);
+        break;
+    case HT_I32:
+        for (int64_t c = 0; c < count; c++) sum[c].integer += (uint64_t)((const int32_t *)row)[c];
+        break;
+    case HT_I64:
+        for (int64_t c = 0; c < count; c++) sum[c].integer += (uint64_t)((const int64_t *)row)[c];
+        break;
+    }
 }
 
+HT_CLONES
 static void store_row(ht_dtype dtype, const Sum *sum, void *row, int64_t count) {
-    for (int64_t c = 0; c < count; c++) switch (dtype) {
-        case HT_F32: ((float *)row)[c] = (float)sum[c].real; break;
-        case HT_F64: ((double *)row)[c] = sum[c].real; break;
-        case HT_BF16: ((uint16_t *)row)[c] = ht_bf16_store((float)sum[c].real); break;
-        case HT_I32: ((int32_t *)row)[c] = (int32_t)sum[c].integer; break;
-        case HT_I64: ((int64_t *)row)[c] = (int64_t)sum[c].integer; break;
-        }
+    switch (dtype) {
+    case HT_F32:
+        for (int64_t c = 0; c < count; c++) ((float *)row)[c] = (float)sum[c].real;
+        break;
+    case HT_F64:
+        for (int64_t c = 0; c < count; c++) ((double *)row)[c] = sum[c].real;
+        break;
+    case HT_BF16:
+        for (int64_t c = 0; c < count; c++)
+            ((uint16_t *)row)[c] = ht_bf16_store((float)sum[c].real);
+        break;
+    case HT_I32:
+        for (int64_t c = 0; c < count; c++) ((int32_t *)row)[c] = (int32_t)sum[c].integer;
+        break;
+    case HT_I64:
+        for (int64_t c = 0; c < count; c++) ((int64_t *)row)[c] = (int64_t)sum[c].integer;
+        break;
+    }
 }
 
 /* Returns entry i by ascending number if `forward`, by descending number otherwise. */
