@@ -10,6 +10,7 @@
  *
  * Leaves: a concatenation for each sum of such pieces (results of rules with clause `tiles`) that
  * fill the tensor and have no other use. */
+#include "ir/join.h"
 #include "passes/differentiate/differentiate.h"
 #include "passes/pass_manager.h"
 
@@ -95,28 +96,30 @@ static const Attr *named_attr(const Op *op, const char *name) {
     return NULL;
 }
 
-/* Makes the operator that concatenates the pieces. Returns NULL if no such operator is declared,
- * the pieces lack one of its arguments, or its result has another type than the sum. */
-static Op *put_together(Tile *tile, const Pieces *pieces, const Op *sum) {
+/* Makes the operators that concatenate the pieces; the last one gives the sum. Returns false if no
+ * such operator is declared, the pieces lack one of its arguments, or its result has another type
+ * than the sum. */
+static bool put_together(Tile *tile, const Pieces *pieces, const Op *sum, Joins *joins) {
     Module *module = tile->module;
     const OpDef *def = module_def_named(module, pieces->at[0]->def->rule->tiles.op);
     Attr *attrs = arena_array(tile->arena, Attr, def ? def->attr_count + 1 : 1);
     Value **operands = arena_array(tile->arena, Value *, pieces->count);
     for (int p = 0, a = 0; def && p < def->param_count; p++) {
         const Attr *attr = is_attr(def, p) ? named_attr(pieces->at[0], def->params[p].name) : NULL;
-        if (is_attr(def, p) && !attr) return NULL;
+        if (is_attr(def, p) && !attr) return false;
         if (attr) attrs[a++] = *attr;
     }
     for (int i = 0; i < pieces->count; i++) operands[i] = pieces->at[i]->operands[0];
-    Op *op = def ? ir_op(module, &(OpCall){def, operands, pieces->count, attrs}, sum->at) : NULL;
-    return op && type_equal(op->results[0]->type, sum->results[0]->type) ? op : NULL;
+    return def && ir_join(module, &(OpCall){def, operands, pieces->count, attrs}, sum->at, joins) &&
+           type_equal(joins->at[joins->count - 1]->results[0]->type, sum->results[0]->type);
 }
 
-/* Gives the new operator the sum's source position, section and result. */
-static void take_place(Arena *arena, Op *op, const Op *sum) {
-    op_take_place(arena, op, sum);
-    op->results[0] = sum->results[0];
-    op->results[0]->def = op;
+/* Gives the new operators the sum's source position and section, and the last one its result. */
+static void take_place(Arena *arena, const Joins *joins, const Op *sum) {
+    Op *last = joins->at[joins->count - 1];
+    for (int i = 0; i < joins->count; i++) op_take_place(arena, joins->at[i], sum);
+    last->results[0] = sum->results[0];
+    last->results[0]->def = last;
 }
 
 void pass_concat_slice_gradients(Module *module, const PassContext *context) {
@@ -125,18 +128,23 @@ void pass_concat_slice_gradients(Module *module, const PassContext *context) {
     tile.uses = arena_array(tile.arena, int, module->next_id);
     tile.sum_of = arena_array(tile.arena, Op *, module->next_id);
     find_uses(&tile);
-    // for each outermost sum: collect and sort its pieces, replace it if they fill the tensor
+    Joins ops = {0};
+    // for each sum inside no other: collect and sort its pieces, replace it if they fill the tensor
     for (int i = 0; i < module->ops.count; i++) {
-        const Op *sum = module->ops.at[i];
+        Op *sum = module->ops.at[i];
         Pieces pieces = {0};
-        if (!is_sum(sum) || tile.sum_of[sum->results[0]->id] || !gather(&tile, sum, &pieces))
-            continue;
-        qsort(pieces.at, (size_t)pieces.count, sizeof *pieces.at, by_start);
-        Op *op = fill(&pieces, sum->results[0]) ? put_together(&tile, &pieces, sum) : NULL;
-        if (!op) continue;
-        take_place(module->arena, op, sum);
-        module->ops.at[i] = op;
+        Joins joins = {0};
+        if (is_sum(sum) && !tile.sum_of[sum->results[0]->id] && gather(&tile, sum, &pieces)) {
+            qsort(pieces.at, (size_t)pieces.count, sizeof *pieces.at, by_start);
+            if (fill(&pieces, sum->results[0]) && put_together(&tile, &pieces, sum, &joins))
+                take_place(module->arena, &joins, sum);
+            else joins.count = 0;
+        }
+        if (!joins.count) array_push(module->arena, &joins, sum);
+        for (int k = 0; k < joins.count; k++) array_push(module->arena, &ops, joins.at[k]);
     }
+    module->ops.count = 0;
+    for (int i = 0; i < ops.count; i++) array_push(module->arena, &module->ops, ops.at[i]);
     remove_dead_ops(module);
     ir_number(module);
     arena_destroy(tile.arena);
