@@ -1,4 +1,10 @@
-#include "ir/join.h"
+/* Calls that put any number of tensors into a row (clause `row`), in groups that a call can take:
+ *
+ *     concat(t0, ..., t63)     64 tensors: more than a call may have (IR_MAX_FACTORS)
+ *
+ *     u0 = concat(t0, ..., t15)   ...   u3 = concat(t48, ..., t63)   y = concat(u0, u1, u2, u3)
+ */
+#include "ir/module.h"
 
 enum { GROUP = IR_MAX_FACTORS / 2 }; // most tensors of a group
 
@@ -9,13 +15,13 @@ static int most_tensors(const OpCall *call) {
     return most < IR_MAX_OPERANDS ? most : IR_MAX_OPERANDS;
 }
 
-static Op *join_one(Module *module, const OpCall *call, Position at, Joins *joins) {
+static Op *join_one(Module *module, const OpCall *call, Position at, Ops *joins) {
     Op *op = ir_op(module, call, at);
     if (op) array_push(module->arena, joins, op);
     return op;
 }
 
-bool ir_join(Module *module, const OpCall *call, Position at, Joins *joins) {
+bool ir_join(Module *module, const OpCall *call, Position at, Ops *joins) {
     const Rule *rule = call->def->rule;
     bool row = rule->kind == RULE_CALL && rule->copy.row >= 0 && rule->operand_count == 1;
     OpCall left = *call;

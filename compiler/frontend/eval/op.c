@@ -3,7 +3,7 @@
  *     y = ht_matmul(x, w)   ─▶   %3 = matmul(%1, %2), with binding, position and scope */
 #include "frontend/eval/eval.h"
 
-#include "ir/join.h"
+#include "ir/module.h"
 
 #include <string.h>
 #include <uthash.h>
@@ -222,7 +222,7 @@ Val operator_call(Eval *ev, const Call *call) {
     for (int i = 0; i < def->attr_count; i++)
         attrs[i] = attribute(ev, call, call->function->op->attr_param[i]);
     promote(ev, call, def, &operands, &accesses);
-    Joins joins = {0};
+    Ops joins = {0};
     if (!ir_join(ev->module, &(OpCall){def, operands.at, operands.count, attrs},
                  operator_position(ev, call->at), &joins))
         eval_fail(ev);
