@@ -26,7 +26,8 @@ bool ir_join(Module *module, const OpCall *call, Position at, Ops *joins) {
     bool row = rule->kind == RULE_CALL && rule->copy.row >= 0 && rule->operand_count == 1;
     OpCall left = *call;
     // replace groups of neighbouring tensors by what a call of each group gives, until they fit
-    while (row && left.operand_count && left.operand_count > most_tensors(&left)) {
+    while (row && left.operand_count && left.operands[0] &&
+           left.operand_count > most_tensors(&left)) {
         int groups = (left.operand_count + GROUP - 1) / GROUP;
         Value **joined = arena_array(module->arena, Value *, groups);
         for (int g = 0; g < groups; g++) {

@@ -1,4 +1,4 @@
-/* Pass join_products: computes a sum of equal products as one product with a longer inner dimension.
+/* Pass join_products: computes a sum of equal products as one product of longer inner dimension.
  *
  * The gradient of a parameter that every step of a recurrent model uses is such a sum:
  *

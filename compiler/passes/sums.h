@@ -1,6 +1,10 @@
-/* Sums of more than two terms, as pass differentiate leaves them: nested additions.
+/* Sums of more than two terms, as pass differentiate leaves them: nested additions. The gradient of
+ * a value that several operators read is such a sum.
  *
- *     s = add(add(a, b), c)     terms: a, b, c
+ *     t = add(a, b)
+ *     s = add(t, c)     an outer sum; terms: a, b, c
+ *
+ * If another operator reads t, or t is a parameter's gradient, the terms of s are t and c.
  */
 #pragma once
 
