@@ -97,7 +97,7 @@ void pass_concat_slice_gradients(Module *module, const PassContext *context) {
     (void)context;
     Sums sums = sums_of(arena_create(), module);
     Ops ops = {0};
-    // for each sum inside no other: collect and sort its pieces, replace it if they fill the tensor
+    // for each outermost sum: collect and sort its pieces, replace it if they fill the tensor
     for (int i = 0; i < module->ops.count; i++) {
         Op *sum = module->ops.at[i];
         Ops pieces = {0};
