@@ -19,6 +19,7 @@ typedef struct Sums {
     Op **sum_of; // by value id: the addition that is the value's only use; NULL: none
 } Sums;
 
+/* Finds the additions; `arena` holds the result. */
 Sums sums_of(Arena *arena, Module *module);
 
 /* Returns whether an operator is an addition that is no term of another one. */
