@@ -134,6 +134,11 @@ typedef struct OpCall {
  * not match the rule, too few operands). */
 Op *ir_op(Module *module, const OpCall *call, Position at);
 
+/* Makes the operators of a call as ir_op, and appends them to `joins`; the last one has the call's
+ * results. Makes one operator, or several where a rule with a clause `row` has more tensors than
+ * fit into one call (join.c). Returns false after an error, which is reported. */
+bool ir_join(Module *module, const OpCall *call, Position at, Ops *joins);
+
 /* Makes an operator in the place of `like` (op_take_place). Aborts if the rule does not bind. */
 Op *ir_op_like(Module *module, const OpCall *call, const Op *like);
 

@@ -12,48 +12,20 @@
  * fill the tensor and have no other use. */
 #include "passes/differentiate/differentiate.h"
 #include "passes/pass_manager.h"
+#include "passes/sums.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Tile {
-    Module *module;
-    Arena *arena;
-    int *uses;   // by value id: number of its uses
-    Op **sum_of; // by value id: the sum that is the value's only use; NULL: none
-} Tile;
-
-typedef Array(Op *) Pieces;
-
-/* Returns whether the operator adds two tensors of its result's type. */
-static bool is_sum(const Op *op) {
-    bool sum = rule_is_sum(op->def->rule);
-    for (int k = 0; sum && k < 2; k++)
-        sum = op->operands[k] && type_equal(op->operands[k]->type, op->results[0]->type);
-    return sum;
-}
-
-static void find_uses(Tile *tile) {
-    Module *module = tile->module;
-    for (int i = 0; i < module->ops.count; i++)
-        for (int k = 0; k < module->ops.at[i]->operand_count; k++)
-            if (module->ops.at[i]->operands[k]) tile->uses[module->ops.at[i]->operands[k]->id]++;
-    for (int i = 0; i < module->outputs.count; i++) tile->uses[module->outputs.at[i].value->id]++;
-    for (int i = 0; i < module->params.count; i++)
-        if (module->params.at[i]->gradient) tile->uses[module->params.at[i]->gradient->id]++;
-    for (int i = 0; i < module->ops.count; i++)
-        for (int k = 0; is_sum(module->ops.at[i]) && k < 2; k++)
-            if (tile->uses[module->ops.at[i]->operands[k]->id] == 1)
-                tile->sum_of[module->ops.at[i]->operands[k]->id] = module->ops.at[i];
-}
-
-/* Appends the pieces that nested sums add. Returns false if a term is no piece or is used twice. */
-static bool gather(const Tile *tile, const Op *sum, Pieces *pieces) {
-    for (int k = 0; k < 2; k++) {
-        const Value *value = sum->operands[k];
-        if (!value->def || tile->sum_of[value->id] != sum) return false;
-        if (value->def->def->rule->tiles.op) array_push(tile->arena, pieces, value->def);
-        else if (!is_sum(value->def) || !gather(tile, value->def, pieces)) return false;
+/* Writes the makers of a sum's terms to `pieces`. Returns false if a term is no piece, or has
+ * another use. */
+static bool gather(const Sums *sums, const Op *sum, Ops *pieces) {
+    Values terms = {0};
+    sum_terms(sums, sum, &terms);
+    for (int i = 0; i < terms.count; i++) {
+        Op *piece = terms.at[i]->def;
+        if (!piece || !sums->sum_of[terms.at[i]->id] || !piece->def->rule->tiles.op) return false;
+        array_push(sums->arena, pieces, piece);
     }
     return true;
 }
@@ -68,7 +40,7 @@ static int by_start(const void *a, const void *b) {
 }
 
 /* Returns whether pieces, sorted by start, are of one operator and fill a dimension of `whole`. */
-static bool fill(const Pieces *pieces, const Value *whole) {
+static bool fill(const Ops *pieces, const Value *whole) {
     const Op *first = pieces->at[0];
     int dim_attr = first->def->rule->tiles.dim;
     int64_t end = 0, dim = argument(first, dim_attr);
@@ -95,49 +67,53 @@ static const Attr *named_attr(const Op *op, const char *name) {
     return NULL;
 }
 
-/* Makes the operator that concatenates the pieces. Returns NULL if no such operator is declared,
- * the pieces lack one of its arguments, or its result has another type than the sum. */
-static Op *put_together(Tile *tile, const Pieces *pieces, const Op *sum) {
-    Module *module = tile->module;
+/* Makes the operators that concatenate the pieces; the last one gives the sum. Returns false if no
+ * such operator is declared, the pieces lack one of its arguments, or its result has another type
+ * than the sum. */
+static bool put_together(Sums *sums, const Ops *pieces, const Op *sum, Ops *joins) {
+    Module *module = sums->module;
     const OpDef *def = module_def_named(module, pieces->at[0]->def->rule->tiles.op);
-    Attr *attrs = arena_array(tile->arena, Attr, def ? def->attr_count + 1 : 1);
-    Value **operands = arena_array(tile->arena, Value *, pieces->count);
+    Attr *attrs = arena_array(sums->arena, Attr, def ? def->attr_count + 1 : 1);
+    Value **operands = arena_array(sums->arena, Value *, pieces->count);
     for (int p = 0, a = 0; def && p < def->param_count; p++) {
         const Attr *attr = is_attr(def, p) ? named_attr(pieces->at[0], def->params[p].name) : NULL;
-        if (is_attr(def, p) && !attr) return NULL;
+        if (is_attr(def, p) && !attr) return false;
         if (attr) attrs[a++] = *attr;
     }
     for (int i = 0; i < pieces->count; i++) operands[i] = pieces->at[i]->operands[0];
-    Op *op = def ? ir_op(module, &(OpCall){def, operands, pieces->count, attrs}, sum->at) : NULL;
-    return op && type_equal(op->results[0]->type, sum->results[0]->type) ? op : NULL;
+    return def && ir_join(module, &(OpCall){def, operands, pieces->count, attrs}, sum->at, joins) &&
+           type_equal(joins->at[joins->count - 1]->results[0]->type, sum->results[0]->type);
 }
 
-/* Gives the new operator the sum's source position, section and result. */
-static void take_place(Arena *arena, Op *op, const Op *sum) {
-    op_take_place(arena, op, sum);
-    op->results[0] = sum->results[0];
-    op->results[0]->def = op;
+/* Gives the new operators the sum's source position and section, and the last one its result. */
+static void take_place(Arena *arena, const Ops *joins, const Op *sum) {
+    Op *last = joins->at[joins->count - 1];
+    for (int i = 0; i < joins->count; i++) op_take_place(arena, joins->at[i], sum);
+    last->results[0] = sum->results[0];
+    last->results[0]->def = last;
 }
 
 void pass_concat_slice_gradients(Module *module, const PassContext *context) {
     (void)context;
-    Tile tile = {.module = module, .arena = arena_create()};
-    tile.uses = arena_array(tile.arena, int, module->next_id);
-    tile.sum_of = arena_array(tile.arena, Op *, module->next_id);
-    find_uses(&tile);
+    Sums sums = sums_of(arena_create(), module);
+    Ops ops = {0};
     // for each outermost sum: collect and sort its pieces, replace it if they fill the tensor
     for (int i = 0; i < module->ops.count; i++) {
-        const Op *sum = module->ops.at[i];
-        Pieces pieces = {0};
-        if (!is_sum(sum) || tile.sum_of[sum->results[0]->id] || !gather(&tile, sum, &pieces))
-            continue;
-        qsort(pieces.at, (size_t)pieces.count, sizeof *pieces.at, by_start);
-        Op *op = fill(&pieces, sum->results[0]) ? put_together(&tile, &pieces, sum) : NULL;
-        if (!op) continue;
-        take_place(module->arena, op, sum);
-        module->ops.at[i] = op;
+        Op *sum = module->ops.at[i];
+        Ops pieces = {0};
+        Ops joins = {0};
+        if (is_outer_sum(&sums, sum) && gather(&sums, sum, &pieces)) {
+            qsort(pieces.at, (size_t)pieces.count, sizeof *pieces.at, by_start);
+            if (fill(&pieces, sum->results[0]) && put_together(&sums, &pieces, sum, &joins))
+                take_place(module->arena, &joins, sum);
+            else joins.count = 0;
+        }
+        if (!joins.count) array_push(module->arena, &joins, sum);
+        for (int k = 0; k < joins.count; k++) array_push(module->arena, &ops, joins.at[k]);
     }
+    module->ops.count = 0;
+    for (int i = 0; i < ops.count; i++) array_push(module->arena, &module->ops, ops.at[i]);
     remove_dead_ops(module);
     ir_number(module);
-    arena_destroy(tile.arena);
+    arena_destroy(sums.arena);
 }

@@ -55,6 +55,7 @@ const char *const *pass_names(void);
     PASS(precision, MODEL, FACTORED, MODEL)              /* element types */                       \
     PASS(differentiate, MODEL, FACTORED, MODEL)          /* backward and update sections */        \
     PASS(concat_slice_gradients, MODEL, FACTORED, MODEL) /* sums of padded pieces: concat */       \
+    PASS(join_products, MODEL, FACTORED, MODEL)          /* sums of equal products: one product */ \
     PASS(factor_dims, MODEL, FACTORED, FACTORED)         /* dimensions become factors */           \
     PASS(chunk, FACTORED, FACTORED, FACTORED)            /* large results in chunks of rows */     \
     PASS(microbatch, FACTORED, FACTORED, FACTORED)       /* the loop over micro-batches */         \

@@ -52,15 +52,18 @@ static inline ht_tensor ht_permute(ht_tensor x, ht_dims dims)
     return x;
 }
 
-/* Joins 1 to 256 tensors of the same shape along a new dimension. */
+/* Joins tensors of the same shape along a new dimension, in groups where they are many. */
 static inline ht_tensor ht_stack(ht_tensors xs, int dim)
 {
     enum { MOST = 256 };
     ht_tensor parts[MOST];
-    assert(xs.count > 0 && xs.count <= MOST && "ht_stack takes 1 to 256 tensors");
-    for (int k = 0; k < xs.count; k++)
-        parts[k] = ht_unsqueeze(xs.at[k], dim);
-    return ht_concat_at((ht_tensors){xs.count, parts}, dim < 0 ? dim + ht_rank(parts[0]) : dim);
+    int each = 1, count = 0;
+    assert(xs.count > 0 && "ht_stack takes at least one tensor");
+    while ((int64_t)each * MOST < xs.count)
+        each *= MOST;
+    for (int k = 0; k < xs.count; k += each)
+        parts[count++] = each == 1 ? ht_unsqueeze(xs.at[k], dim) : ht_stack((ht_tensors){xs.count - k < each ? xs.count - k : each, xs.at + k}, dim);
+    return ht_concat_at((ht_tensors){count, parts}, dim < 0 ? dim + ht_rank(parts[0]) : dim);
 }
 
 /* Splits a dimension into pieces of `size` elements, the last perhaps smaller. Writes the pieces to

@@ -47,6 +47,11 @@ bool onednn_has_bf16(void) {
     return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
 }
 
+bool onednn_has_avx512(void) {
+    int isa = (int)dnnl_get_effective_cpu_isa();
+    return (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+}
+
 dnnl_data_type_t onednn_type(ht_dtype dtype) { return dtype == HT_BF16 ? dnnl_bf16 : dnnl_f32; }
 
 OnednnDesc onednn_describe(int rank, const int64_t *extent, const int64_t *stride,

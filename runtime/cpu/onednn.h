@@ -1,8 +1,9 @@
 /* oneDNN's engine for the CPU, and what versions 2 and 3 of its C interface spell differently.
  *
  *     HETU_PRODUCTS    bf16                                     f32
- *     not set          oneDNN if the processor has AVX512-BF16  convolutions by oneDNN, products by
- *                      or AMX, else OpenBLAS, in f32            OpenBLAS
+ *     not set          oneDNN if the processor has AVX512-BF16  oneDNN: convolutions and, with
+ *                      or AMX, else OpenBLAS, in f32            AVX-512, products of few rows,
+ *                                                              columns or terms; else OpenBLAS
  *     openblas         OpenBLAS, in f32                         OpenBLAS
  *     onednn           as if not set                            oneDNN
  */
@@ -72,6 +73,9 @@ void onednn_need(dnnl_status_t status, const char *what);
 
 /* Returns whether the processor multiplies bf16, and oneDNN may use that (ONEDNN_MAX_CPU_ISA). */
 bool onednn_has_bf16(void);
+
+/* Returns whether the processor has AVX-512, and oneDNN may use that. */
+bool onednn_has_avx512(void);
 
 dnnl_data_type_t onednn_type(ht_dtype dtype);
 

@@ -1,4 +1,5 @@
-/* Matrix products by oneDNN: bf16 operands are not converted to f32, and are summed in f32. */
+/* Matrix products by oneDNN: bf16 operands are not converted to f32, and are summed in f32. In f32,
+ * oneDNN computes products of few rows, columns or terms. */
 
 #include "device/contraction.h"
 #include "cpu/cpu.h"
@@ -25,6 +26,11 @@ bool onednn_product(const ht_product_call *call, float *sums) {
 /* Smallest number of multiplications of a product that is worth a call of its own, where oneDNN
  * does not accept the axes around the products as dimensions. */
 static const double WORTH_A_CALL = 1e6;
+
+/* OpenBLAS is slower where a matrix has few rows or columns, but is not small: it first copies the
+ * other matrix into blocks, as it does for large products. */
+static const double FEWEST_PRODUCTS = 1 << 19;
+enum { MOST_FEW = 128 };
 
 enum {
     MOST_OUTER = DNNL_MAX_NDIMS - 2, // axes around a product
@@ -65,11 +71,23 @@ static struct {
     Primitive *bucket[BUCKETS];
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Returns whether oneDNN is to compute products of operands of a type. */
-static bool takes_type(ht_dtype dtype) {
+static int64_t extent_of(const ht_axis *axis) { return axis ? axis->extent : 1; }
+
+/* Returns whether one matrix product in f32 is faster by oneDNN than by OpenBLAS. */
+static bool has_few(const Contraction *c) {
+    int64_t m = extent_of(contraction_axis(c, c->m)), n = extent_of(contraction_axis(c, c->n)),
+            k = extent_of(contraction_axis(c, c->k)), least = m < n ? m : n;
+    least = least < k ? least : k;
+    return c->outer_total == 1 && least > 1 && least <= MOST_FEW &&
+           contraction_size(c) >= FEWEST_PRODUCTS;
+}
+
+/* Returns whether oneDNN is to compute a product of operands of a type. */
+static bool takes(ht_dtype dtype, const Contraction *c) {
     Engine engine = onednn_choice();
-    if (dtype != HT_BF16) return engine == ENGINE_ONEDNN;
-    return engine != ENGINE_OPENBLAS && onednn_has_bf16();
+    if (engine == ENGINE_OPENBLAS) return false;
+    if (dtype == HT_BF16) return onednn_has_bf16();
+    return engine == ENGINE_ONEDNN || (onednn_has_avx512() && has_few(c));
 }
 
 /* ---- primitives ---- */
@@ -344,7 +362,6 @@ static void write_sums_bias(Work *work) {
 }
 
 bool onednn_product(const ht_product_call *call, float *sums) {
-    if (!takes_type(call->dtype)) return false;
     if (!sums && (call->aux || call->epilogue != HT_NO_EPILOGUE)) return false;
     for (int i = 0; i < call->rank; i++)
         if (call->axes[i].extent == 0) return false;
@@ -354,7 +371,7 @@ bool onednn_product(const ht_product_call *call, float *sums) {
                  .y_dtype = sums ? HT_F32 : call->y_dtype};
     const ht_axis *m = contraction_axis(&work.c, work.c.m),
                   *n = contraction_axis(&work.c, work.c.n);
-    if (!m && !n) return false;
+    if (!takes(call->dtype, &work.c) || (!m && !n)) return false;
     work.swapped = n && (m ? n->y != 1 || m->y < n->extent : n->y != 1);
     work.fused = call->bias && bias_fuses(&work);
     if (work.y_dtype == HT_BF16 && (work.c.sum_total > 1 || (call->bias && !work.fused)))

@@ -11,7 +11,7 @@ import re
 import harness
 from harness import EXAMPLES, Failure, run
 
-PASSES = ["frontend", "precision", "differentiate", "concat_slice_gradients", "factor_dims", "microbatch", "recompute", "seed_layouts", "propagate_layouts", "rematerialize", "fuse", "specialize", "memory"]
+PASSES = ["frontend", "precision", "differentiate", "concat_slice_gradients", "join_products", "factor_dims", "microbatch", "recompute", "seed_layouts", "propagate_layouts", "rematerialize", "fuse", "specialize", "memory"]
 SMALL = ("-DEMBED=32", "-DLAYERS=1", "-DSEQ=16", "-DBATCH=4")
 GPT = EXAMPLES / "gpt" / "strategies"
 MODELS = {"gpt": (f"--strategy={GPT}/dp2tp2sp.strategy", *SMALL), "mlp": ("--strategy=uneven",), "custom": ("--strategy=dp2tp2",),

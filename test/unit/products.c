@@ -229,10 +229,10 @@ static void empty(void **unused) {
 
 /* ---- engines ---- */
 
-/* Prints "TAKES_BF16 TAKES_F32 HASH": whether oneDNN takes each type, and a hash of the bits of
- * products in both types. */
+/* Prints "TAKES_BF16 TAKES_F32 TAKES_FEW HASH": whether oneDNN takes each type, and f32 of few rows,
+ * and a hash of the bits of products in both types. */
 static int print_engines(void) {
-    enum { M = 70, N = 515, K = 2049 };
+    enum { M = 170, N = 515, K = 2049, FEW = 70 };
     static const ht_axis axes[] = {{M, N, K, 0, 0}, {N, 1, 0, 1, 1}, {K, 0, 1, N, 0}};
     Tensors t = fill(axes, 3);
     ht_product_call half = {.y = t.values[0],
@@ -246,19 +246,24 @@ static int print_engines(void) {
     full.x = t.values[1];
     full.w = t.values[2];
     full.dtype = HT_F32;
-    bool takes_half = onednn_product(&half, NULL), takes_full = onednn_product(&full, NULL);
+    ht_axis fewer[] = {axes[0], axes[1], axes[2]};
+    ht_product_call few = full;
+    fewer[0].extent = FEW;
+    few.axes = fewer;
+    bool takes_half = onednn_product(&half, NULL), takes_full = onednn_product(&full, NULL),
+         takes_few = onednn_product(&few, NULL);
     uint64_t hash = HASH_START;
     ht_product(&half);
     hash = hash_bytes(hash, t.values[0], (size_t)t.count[0] * sizeof(float));
     ht_product(&full);
     hash = hash_bytes(hash, t.values[0], (size_t)t.count[0] * sizeof(float));
-    printf("%d %d %llx\n", takes_half, takes_full, (unsigned long long)hash);
+    printf("%d %d %d %llx\n", takes_half, takes_full, takes_few, (unsigned long long)hash);
     release(&t);
     return 0;
 }
 
 typedef struct Engines {
-    int status, takes_half, takes_full;
+    int status, takes_half, takes_full, takes_few;
     unsigned long long hash;
     char said[200]; // first line of the output
 } Engines;
@@ -272,22 +277,25 @@ static Engines engines_with(const char *variables) {
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     assert_non_null(fgets(got.said, sizeof got.said, pipe));
-    sscanf(got.said, "%d %d %llx", &got.takes_half, &got.takes_full, &got.hash);
+    sscanf(got.said, "%d %d %d %llx", &got.takes_half, &got.takes_full, &got.takes_few, &got.hash);
     while (fgetc(pipe) != EOF) continue;
     got.status = pclose(pipe);
     return got;
 }
 
-/* Returns whether the processor has instructions for products of bf16. */
-static bool multiplies_bf16(void) {
+/* Returns whether the processor has one of two instruction sets. */
+static bool processor_has(const char *one, const char *other) {
     static char line[1 << 14];
     bool found = false;
     FILE *file = fopen("/proc/cpuinfo", "r");
     while (file && !found && fgets(line, sizeof line, file))
-        found = strstr(line, " avx512_bf16") || strstr(line, " amx_bf16");
+        found = strstr(line, one) || strstr(line, other);
     if (file) fclose(file);
     return found;
 }
+
+/* Returns whether the processor has instructions for products of bf16. */
+static bool multiplies_bf16(void) { return processor_has(" avx512_bf16", " amx_bf16"); }
 
 static void forced(void **unused) {
     (void)unused;
@@ -297,7 +305,7 @@ static void forced(void **unused) {
             older = engines_with("ONEDNN_MAX_CPU_ISA=AVX2");
     assert_true(blas.status == 0 && usual.status == 0 && older.status == 0);
     assert_true(!blas.takes_half && !blas.takes_full && !usual.takes_full);
-    assert_true(!older.takes_half && !older.takes_full);
+    assert_true(!older.takes_half && !older.takes_full && !older.takes_few && !blas.takes_few);
     assert_true(older.hash == blas.hash);
     assert_true(wrong.status != 0);
     assert_string_equal(wrong.said, "hetu: HETU_PRODUCTS=mkl: it is onednn or openblas\n");
@@ -307,7 +315,9 @@ static void forced(void **unused) {
         skip();
     }
     assert_true(usual.takes_half == multiplies_bf16());
-    assert_true(forced_on.takes_half == multiplies_bf16() && forced_on.takes_full);
+    assert_true(usual.takes_few == processor_has(" avx512vl", " avx512vl"));
+    assert_true(forced_on.takes_half == multiplies_bf16() && forced_on.takes_full &&
+                forced_on.takes_few);
     assert_true(forced_on.hash != blas.hash);
 }
 

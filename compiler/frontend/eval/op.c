@@ -222,13 +222,15 @@ Val operator_call(Eval *ev, const Call *call) {
     for (int i = 0; i < def->attr_count; i++)
         attrs[i] = attribute(ev, call, call->function->op->attr_param[i]);
     promote(ev, call, def, &operands, &accesses);
-    Op *op = ir_op(ev->module, &(OpCall){def, operands.at, operands.count, attrs},
-                   operator_position(ev, call->at));
-    if (!op) eval_fail(ev);
+    Ops joins = {0};
+    if (!ir_join(ev->module, &(OpCall){def, operands.at, operands.count, attrs},
+                 operator_position(ev, call->at), &joins))
+        eval_fail(ev);
+    Op *op = joins.at[joins.count - 1];
     add_named(ev, call, "tiles", def->rule->tiles.op);
     add_named(ev, call, "with", def->rule->with.op);
     add_named(ev, call, "with", def->rule->with.whole);
     add_joiners(ev, op);
-    operator_emit(ev, op);
+    for (int i = 0; i < joins.count; i++) operator_emit(ev, joins.at[i]);
     return store_results(ev, call, op);
 }
