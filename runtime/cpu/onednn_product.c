@@ -147,12 +147,25 @@ static bool choose(const Form *form, const OnednnDesc *desc, dnnl_primitive_desc
     return status == dnnl_success;
 }
 
+/* Returns whether oneDNN 3.7 would read or write a matrix wrong: a single row or column whose
+ * elements lie apart. */
+static bool is_misread(const Form *form) {
+    for (int i = 0; i < MATRICES; i++) {
+        const int64_t *extent = form->of[i].extent + form->rank - 2,
+                      *stride = form->of[i].stride + form->rank - 2;
+        if (form->of[i].type == dnnl_data_type_undef) continue;
+        if (extent[0] == 1 && extent[1] > 1 && stride[1] != 1) return true;
+        if (extent[1] == 1 && extent[0] > 1 && stride[0] != 1) return true;
+    }
+    return false;
+}
+
 /* Creates the primitive of a form; leaves it NULL where oneDNN has none or only a slow one. */
 static void create_primitive(Primitive *made) {
     const Form *form = &made->form;
     OnednnDesc desc[MATRICES] = {NULL}; // NULL: no bias
     dnnl_primitive_desc_t chosen;
-    bool described = true;
+    bool described = !is_misread(form);
     for (int i = 0; i < MATRICES; i++) {
         const Shape *shape = &form->of[i];
         if (shape->type == dnnl_data_type_undef) continue;
