@@ -3,16 +3,23 @@
 RUN: rm -rf %t && %hetucc --emit=c -o %t %s
 RUN: ls %t | FileCheck %s --check-prefix=FILES
 RUN: FileCheck %s --check-prefix=ROLE < %t/readable.role0.c
+RUN: FileCheck %s --check-prefix=NAMES < %t/readable.roles.h
 RUN: FileCheck %s --check-prefix=KERNELS < %t/readable.kernels.c
 RUN: FileCheck %s --check-prefix=IMAGE < %t/readable.image.c
 RUN: FileCheck %s --check-prefix=MAIN < %t/readable.main.c
 RUN: rm -rf %t.again && %hetucc --emit=c -o %t.again %s && diff -r %t %t.again
-RUN: cd %t && %cc -std=gnu17 -fopenmp -Wall -Wextra -Werror -I%root/include -c readable.image.c readable.kernels.c readable.notes.c readable.role0.c
-FILES: readable.image.c
+RUN: cd %t && %cc -std=gnu17 -fopenmp -Wall -Wextra -Wpedantic -Wconversion -Wmissing-prototypes -Werror -I%root/include -c readable.image.c readable.kernels.c readable.notes.c readable.role0.c
+FILES: MANIFEST
+FILES-NEXT: Makefile
+FILES-NEXT: include
+FILES-NEXT: readable.image.c
 FILES-NEXT: readable.kernels.c
 FILES-NEXT: readable.main.c
 FILES-NEXT: readable.notes.c
 FILES-NEXT: readable.role0.c
+FILES-NEXT: readable.roles.h
+FILES-NEXT: runtime
+FILES-NEXT: source
 */
 #include <hetu/hetu.h>
 
@@ -38,16 +45,28 @@ int main(int argc, char **argv)
 // ROLE: /* readable.c, one device: role 0. Written by hetucc. */
 // ROLE: #include <hetu/rt.h>
 // ROLE: model_loss, role 0: device 0
-// ROLE: void readable_model_loss_train_role0_forward(ht_worker *r)
+// ROLE: /* Bytes from the beginning of the arena. */
+// ROLE-NEXT: static const struct {
+// ROLE-NEXT: int64_t linear_gelu, hidden, mean, seed, mean_dx_gelu_backward, d_w, d_bias;
+// ROLE-NEXT: } model_loss_at = {
+// ROLE-NEXT: .linear_gelu = {{[0-9]+}}, .hidden = {{[0-9]+}}, .mean =
+// ROLE: void readable_model_loss_train_role0_forward(ht_worker *r){{$}}
 // ROLE-NEXT: {
-// ROLE-NEXT: readable_linear_gelu_0(ht_arena(r, {{[0-9]+}}), ht_arena(r, {{[0-9]+}}), ht_slot(r, 4), ht_slot(r, 0), ht_slot(r, 1)); ht_did(r); /* readable.c:27: hidden = linear_gelu */
-// ROLE-NEXT: readable_mean_1({{.*}}); ht_did(r); /* readable.c:28: ht_mean */
+// ROLE-NEXT: readable_linear_gelu_0(ht_arena(r, model_loss_at.linear_gelu), ht_arena(r, model_loss_at.hidden),
+// ROLE-NEXT: ht_slot(r, model_loss_x), ht_slot(r, model_loss_w), ht_slot(r, model_loss_bias)); ht_did(r); /* readable.c:31: hidden = linear_gelu */
+// ROLE-NEXT: readable_mean_1({{.*}}); ht_did(r); /* readable.c:32: ht_mean */
 // ROLE-NEXT: }
 // ROLE: void readable_model_loss_train_role0_backward(ht_worker *r)
-// ROLE: readable_mean_dx_gelu_backward_{{[0-9]+}}({{.*}}); ht_did(r); /* readable.c:28+27: mean_dx_gelu_backward */
-// ROLE: readable_linear_dw_{{[0-9]+}}
+// ROLE: readable_mean_dx_gelu_backward_{{[0-9]+}}(
+// ROLE: ht_did(r); /* readable.c:32+31: mean_dx_gelu_backward */
+// ROLE: readable_linear_dw_{{[0-9]+}}(ht_arena(r, model_loss_at.d_w),
 // ROLE: void readable_model_loss_train_role0_update(ht_worker *r)
-// ROLE: readable_sgd_update_{{[0-9]+}}(r, ht_slot(r, 0), ht_slot(r, 2), ht_slot(r, 0), {{.*}}, ht_slot(r, 2), "readable.c:25"); ht_did(r); /* ht_sgd_update */
+// ROLE: readable_sgd_update_{{[0-9]+}}(r, ht_slot(r, model_loss_w), ht_slot(r, model_loss_w_m), ht_slot(r, model_loss_w),
+// ROLE-NEXT: ht_arena(r, model_loss_at.d_w), ht_slot(r, model_loss_w_m), "readable.c:29"); ht_did(r); /* ht_sgd_update */
+
+// NAMES: enum {
+// NAMES-NEXT: model_loss_w, model_loss_bias, model_loss_w_m, model_loss_bias_m, model_loss_x
+// NAMES: void readable_linear_gelu_0(float *y, float *y_1, const float *x, const float *w, const float *bias);
 
 // KERNELS: /* y[i0, i1], y_1[i0, i1] = linear_gelu(x[i0, i2], w[i1, i2], bias[i1])
 // KERNELS-NEXT: *     body(y[i0, i1] = x[i0, i2] * w[i1, i2] + bias[i1];
