@@ -281,7 +281,7 @@ static int translate(Driver *driver) {
         good = translate_cost(driver, &units);
     else if (good && driver->options->emit == EMIT_C && !driver->options->stop_after)
         good = driver->options->output ? translate_folder(driver, &units)
-                                                : translate_c(driver, &units);
+                                       : translate_c(driver, &units);
     return good ? 0 : 1;
 }
 

@@ -53,16 +53,16 @@ int main(int argc, char **argv)
 // ROLE: void readable_model_loss_train_role0_forward(ht_worker *r){{$}}
 // ROLE-NEXT: {
 // ROLE-NEXT: readable_linear_gelu_0(ht_arena(r, model_loss_at.linear_gelu), ht_arena(r, model_loss_at.hidden),
-// ROLE-NEXT: ht_slot(r, model_loss_x), ht_slot(r, model_loss_w), ht_slot(r, model_loss_bias)); ht_did(r); /* readable.c:31: hidden = linear_gelu */
-// ROLE-NEXT: readable_mean_1({{.*}}); ht_did(r); /* readable.c:32: ht_mean */
+// ROLE-NEXT: ht_slot(r, model_loss_x), ht_slot(r, model_loss_w), ht_slot(r, model_loss_bias)); ht_did(r); /* readable.c:34: hidden = linear_gelu */
+// ROLE-NEXT: readable_mean_1({{.*}}); ht_did(r); /* readable.c:35: ht_mean */
 // ROLE-NEXT: }
 // ROLE: void readable_model_loss_train_role0_backward(ht_worker *r)
 // ROLE: readable_mean_dx_gelu_backward_{{[0-9]+}}(
-// ROLE: ht_did(r); /* readable.c:32+31: mean_dx_gelu_backward */
+// ROLE: ht_did(r); /* readable.c:35+34: mean_dx_gelu_backward */
 // ROLE: readable_linear_dw_{{[0-9]+}}(ht_arena(r, model_loss_at.d_w),
 // ROLE: void readable_model_loss_train_role0_update(ht_worker *r)
 // ROLE: readable_sgd_update_{{[0-9]+}}(r, ht_slot(r, model_loss_w), ht_slot(r, model_loss_w_m), ht_slot(r, model_loss_w),
-// ROLE-NEXT: ht_arena(r, model_loss_at.d_w), ht_slot(r, model_loss_w_m), "readable.c:29"); ht_did(r); /* ht_sgd_update */
+// ROLE-NEXT: ht_arena(r, model_loss_at.d_w), ht_slot(r, model_loss_w_m), "readable.c:32"); ht_did(r); /* ht_sgd_update */
 
 // NAMES: enum {
 // NAMES-NEXT: model_loss_w, model_loss_bias, model_loss_w_m, model_loss_bias_m, model_loss_x
@@ -100,9 +100,9 @@ int main(int argc, char **argv)
 
 // IMAGE: {"w", "(7, 10)", &pieces_0, 2 /* normal */, 0.1
 // IMAGE: {"bias", "(7)", &pieces_1, 0 /* zeros */, 0
-// IMAGE: {"x", HT_F32, &pieces_{{[0-9]+}}, "readable.c:24", NULL},
+// IMAGE: {"x", HT_F32, &pieces_{{[0-9]+}}, "readable.c:31", NULL},
 // IMAGE: static const uint32_t read_readable_model_loss_train_0[] = {6u};
-// IMAGE: {"batch", "readable.c:24", -1, 1, HT_SIGNED, 4, read_readable_model_loss_train_0},
+// IMAGE: {"batch", "readable.c:31", -1, 1, HT_SIGNED, 4, read_readable_model_loss_train_0},
 // IMAGE: .model = "model_loss",
 // IMAGE: .device_count = 1,
 

@@ -1,8 +1,8 @@
 /* Labels: what emitted C calls slots and values, after the model's own names.
  *
- *     parameter "h0.attn.qkv.w"     enum: gpt_loss_h0_attn_qkv_w       ht_slot(r, gpt_loss_h0_...)
+ *     parameter "h0.attn.qkv.w"     gpt_loss_h0_attn_qkv_w, a constant: its slot
  *     its first moment              gpt_loss_h0_attn_qkv_w_m
- *     its gradient                  d_h0_attn_qkv_w                    in a layer's table: d_attn_qkv_w
+ *     its gradient                  d_h0_attn_qkv_w; d_attn_qkv_w in a table of layers
  *     a value `fused` of the model  fused
  *     any other value               its operator's name: linear
  */
@@ -119,7 +119,7 @@ static int64_t slot_of(const RoleWriter *writer, const Value *value) {
                                                  : -1;
 }
 
-/* Returns the label of an operator's unnamed result: "linear", or "rstd" where the rule says more. */
+/* Returns the label of an operator's unnamed result: "linear"; "rstd" where the rule says more. */
 static const char *result_label(Arena *arena, const Value *value) {
     const Op *op = value->def;
     const char *name = op->def->name, *own = NULL;
