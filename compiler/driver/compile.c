@@ -472,7 +472,6 @@ int unit_compile(Driver *driver, const Unit *unit, const char *object) {
     for (int i = 0; i < files.count; i++) {
         const char *path = write_emitted(driver, &files.at[i]);
         if (!path) return 1;
-        if (emitted_is_header(&files.at[i])) continue;
         parts[count] = temporary(&driver->tools, name_with(arena, path, ".o"));
         commands[count] = emitted_command(driver, &files.at[i], path, parts[count]);
         array_push(arena, &compiled, files.at[i]);

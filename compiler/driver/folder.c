@@ -201,8 +201,7 @@ static const char *makefile(Folder *folder, const EmittedFiles *files, const cha
     Lists lists = {
         {.arena = arena}, {.arena = arena}, {.arena = arena}, {.arena = arena}, {.arena = arena}};
     Text written = {.arena = arena}, out = {.arena = arena}, program = {.arena = arena};
-    for (int i = 0; i < files->count; i++)
-        if (!emitted_is_header(&files->at[i])) add_word(&written, files->at[i].name);
+    for (int i = 0; i < files->count; i++) add_word(&written, files->at[i].name);
     add_word(&lists.preprocessor, HSPMD_DEFINE);
     for (int i = 0; i < options->cc.items.count; i++)
         add_item(folder, &options->cc.items.at[i], emitted, &lists);

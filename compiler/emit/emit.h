@@ -18,9 +18,6 @@ typedef struct EmittedFile {
 } EmittedFile;
 typedef Array(EmittedFile) EmittedFiles;
 
-/* Returns whether a file is a header, which other emitted files include. */
-bool emitted_is_header(const EmittedFile *file);
-
 /* How a unit is emitted. */
 typedef struct EmitOptions {
     const char *base;    // beginning of the files' names

@@ -72,21 +72,6 @@ typedef struct AddedTerm {
     bool flagged;   // some device of the role does not add the term
 } AddedTerm;
 
-/* A value's place in the arena by name: gpt_loss_at.logits is 5540096. */
-typedef struct ArenaName {
-    const char *name;
-    int64_t offset;
-} ArenaName;
-
-/* What emitted C calls slots and values (program/labels.c). */
-typedef struct Labels {
-    const char *model;               // "gpt_loss"
-    const char **slots;              // by slot: "gpt_loss_h0_attn_qkv_w"; NULL: no value has it
-    const char **gradient_of;        // by value id: the parameter whose gradient it is; NULL: none
-    Array(ArenaName) places;         // named places in the arena, in the order of their first use
-    Intern *known_place, *used_name; // ArenaName.name by label and offset; names that are taken
-} Labels;
-
 /* One role while it is written. */
 typedef struct RoleWriter {
     Emitter *emitter;
@@ -97,7 +82,6 @@ typedef struct RoleWriter {
     const int64_t *slot_of; // by value id: number of a parameter, state or input; -1: none
     // by value id: number of the parameter or state that gets the value (calls.h); -1: none
     const int64_t *updated_of;
-    Labels labels;
     NumberTable numbers;
     Intern *flags; // AddedTerm *, by layouts and factors
 } RoleWriter;

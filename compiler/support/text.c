@@ -50,16 +50,6 @@ void text_item(Text *text, bool first, int64_t number) {
     text_append(text, at, (size_t)(digits + sizeof digits - at));
 }
 
-void text_listed(Text *text, bool first, int indent, const char *item) {
-    enum { COLUMNS = 118 };
-    size_t line = text->length, length = strlen(item);
-    while (line && text->bytes[line - 1] != '\n') line--;
-    text_append(text, ",", first ? 0 : 1);
-    if (!first && text->length - line + 1 + length > COLUMNS) text_print(text, "\n%*s", indent, "");
-    else if (!first) text_append(text, " ", 1);
-    text_append(text, item, length);
-}
-
 void text_shell(Text *text, const char *word) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+=:,./@%^";

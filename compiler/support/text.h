@@ -28,10 +28,6 @@ void text_print(Text *text, const char *format, ...) __attribute__((format(print
 /* Appends a number of a list, after a comma unless it is the first. Faster than text_print. */
 void text_item(Text *text, bool first, int64_t number);
 
-/* Appends an item of a list, after a comma unless it is the first, on a new line indented by
- * `indent` blanks where the line would pass column 118. */
-void text_listed(Text *text, bool first, int indent, const char *item);
-
 /* Appends a word of a command that a user may copy into a shell, in quotes where it needs them. */
 void text_shell(Text *text, const char *word);
 

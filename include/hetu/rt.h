@@ -72,8 +72,6 @@ typedef enum ht_buffer_kind { HT_BUFFER_ARENA, HT_BUFFER_SLOT, HT_BUFFER_KEPT } 
  * in the arena is its own buffer number. */
 static inline int64_t ht_buffer_of_slot(int64_t slot) { return -1 - slot; }
 
-#define HT_SLOT(slot) (-1 - INT64_C(1) * (slot)) /* ht_buffer_of_slot in tables */
-
 static inline int64_t ht_buffer_of_kept(int64_t offset) { return offset | HT_KEPT; }
 
 /* Return the kind of a buffer, and its slot or byte offset. */

@@ -39,14 +39,11 @@ int main(int argc, char **argv)
 
 // The last layer's sum is one operator with what follows it.
 // CHECK: /* h0 .. h3: 4 times the same */
-// CHECK-NEXT: typedef struct [[ROW:layers_loss_train_role0_forward_0_row]] {
-// CHECK: static const [[ROW]] [[TABLE:layers_loss_train_role0_forward_0_rows]][4] = {
-// CHECK: .up = HT_SLOT(loss_h0_up)
-// CHECK: .up = HT_SLOT(loss_h3_up)
-// CHECK: static void layers_loss_train_role0_forward_0(ht_worker *r, const [[ROW]] *b)
-// CHECK: layers_linear_{{[0-9]+}}({{.*}}ht_at(r, b->down)); ht_did(r); /* layers.c:20: {{.*}}ht_linear */
+// CHECK-NEXT: static const int64_t [[TABLE:layers_loss_train_role0_forward_0_buffers]][4][{{[0-9]+}}] = {
+// CHECK: static void layers_loss_train_role0_forward_0(ht_worker *r, const int64_t *b)
+// CHECK: layers_linear_{{[0-9]+}}(ht_at(r, b[{{[0-9]+}}]), ht_at(r, b[{{[0-9]+}}]), ht_at(r, b[{{[0-9]+}}])); ht_did(r); /* layers.c:20: {{.*}}ht_linear */
 // CHECK: for (int i = 0; i < 4; i++)
-// CHECK-NEXT: layers_loss_train_role0_forward_0(r, &[[TABLE]][i]);
+// CHECK-NEXT: layers_loss_train_role0_forward_0(r, [[TABLE]][i]);
 // CHECK: /* backward */
 // CHECK: times the same */
 // CHECK: /* update */

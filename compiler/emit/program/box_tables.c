@@ -240,15 +240,6 @@ static Text first_boxes(Arena *arena, const PiecesText *text) {
 
 /* ---- tables ---- */
 
-/* Returns rows "    0,  0, 4,\n" without indentation and line break if there is only one. */
-static const char *one_line(const Text *rows) {
-    size_t begin = strspn(text_bytes(rows), " ");
-    const char *end = strchr(text_bytes(rows), '\n');
-    bool one = end && !end[1];
-    return one ? arena_substring(rows->arena, rows->bytes + begin, rows->length - begin - 2)
-               : arena_format(rows->arena, "\n%s", text_bytes(rows));
-}
-
 /* Returns the name of a list of runs of devices, and writes the list when it is new. */
 static const char *runs_write(Emitter *emitter, Text *out, const char *runs) {
     intptr_t *slot = intern_slot(emitter->lists.known, runs, strlen(runs));
@@ -299,21 +290,22 @@ static int write_stored(const Tables *tables, const Stored *stored) {
             text_print(&placing, "\nstatic const int first_%s[] = {%s};", n, text_bytes(&first));
         const char *list = runs_write(emitter, tables->out,
                                       devices.length ? text_bytes(&devices) : "{0, 0, 0, 0}");
-        text_fill(
-            tables->out,
-            "/* ($extents) $layout */\n"
-            "static const int64_t extent_$n[] = {$extents_or_1};\n"
-            "static const int64_t box_$n[] = {$boxes}; // box, then lo, hi, step of each "
-            "dimension$placing\n"
-            "static const ht_pieces pieces_$n = {$rank, $device_runs, $box_runs, extent_$n, "
-            "$runs, $first, box_$n, $placed};\n\n",
-            "runs", list, "layout", layout_comment(arena, stored, laid), "extents",
-            text_bytes(&extents), "n", n, "extents_or_1", view.rank ? text_bytes(&extents) : "1",
-            "boxes", boxes.length ? one_line(&boxes) : "0", "placing", text_bytes(&placing),
-            "placed", text.placed ? arena_format(arena, "placing_%s", n) : "NULL", "rank",
-            c_number(arena, view.rank), "first",
-            first.length ? arena_format(arena, "first_%s", n) : "NULL", "device_runs",
-            c_number(arena, device_run_count), "box_runs", c_number(arena, box_run_count), NULL);
+        text_fill(tables->out,
+                  "/* ($extents) $layout */\n"
+                  "static const int64_t extent_$n[] = {$extents_or_1};\n"
+                  "static const int64_t box_$n[] = { // box, then lo, hi, step of each dimension\n"
+                  "$boxes};$placing\n"
+                  "static const ht_pieces pieces_$n = {$rank, $device_runs, $box_runs, extent_$n, "
+                  "$runs, $first, box_$n, $placed};\n\n",
+                  "runs", list, "layout", layout_comment(arena, stored, laid), "extents",
+                  text_bytes(&extents), "n", n, "extents_or_1",
+                  view.rank ? text_bytes(&extents) : "1", "boxes",
+                  boxes.length ? text_bytes(&boxes) : "    0,\n", "placing", text_bytes(&placing),
+                  "placed", text.placed ? arena_format(arena, "placing_%s", n) : "NULL", "rank",
+                  c_number(arena, view.rank), "first",
+                  first.length ? arena_format(arena, "first_%s", n) : "NULL", "device_runs",
+                  c_number(arena, device_run_count), "box_runs", c_number(arena, box_run_count),
+                  NULL);
     }
     arena_destroy(arena);
     return number;

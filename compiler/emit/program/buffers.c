@@ -79,13 +79,8 @@ void call_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value
     if (value_turns(writer->module, call->op, value))
         call_add(calls, call,
                  (Argument){ARGUMENT_TURN, buffer,
-                            c_number(calls->arena, role_value_bytes(writer, turn)),
-                            value_label(writer, value)});
-    else
-        call_add(calls, call,
-                 (Argument){.kind = ARGUMENT_BUFFER,
-                            .number = buffer,
-                            .label = value_label(writer, value)});
+                            c_number(calls->arena, role_value_bytes(writer, turn))});
+    else call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = buffer});
 }
 
 void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to,

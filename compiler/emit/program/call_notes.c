@@ -47,12 +47,10 @@ static void note_made(NoteWriter *notes, const Call *call, const Value *value, T
     int64_t bytes =
         value_local_bytes(module, turns && collects ? call->op->operands[0] : value, device);
     if (!bytes) return;
-    text_listed(shapes, !shapes->length, 4,
-                arena_format(shapes->arena, "{%lld, %lld, %s}", (long long)(turns ? bytes : 0),
-                             (long long)(bytes / dtype_size(value->type.dtype)),
-                             c_dtype(value->type.dtype)));
-    text_listed(&notes->buffer, !notes->buffer.length, 4,
-                c_buffer(notes->buffer.arena, value_buffer(writer, value)));
+    text_print(shapes, "    {%lld, %lld, %s},\n", (long long)(turns ? bytes : 0),
+               (long long)(bytes / dtype_size(value->type.dtype)), c_dtype(value->type.dtype));
+    text_print(&notes->buffer, "%s%s", notes->buffer.length ? ", " : "",
+               c_buffer(notes->buffer.arena, value_buffer(writer, value)));
     ++*count;
 }
 
@@ -115,8 +113,7 @@ static void note_whose(NoteWriter *notes, const Op *op) {
     const char *own = arena_format(arena, "\"%s\", \"%s\"", scope, layer);
     if (notes->last && !strcmp(notes->last, own)) return;
     notes->last = own;
-    text_listed(&notes->whose, !notes->whose.length, 4,
-                arena_format(arena, "{%d, %s}", notes->notes.call_count, own));
+    text_print(&notes->whose, "    {%d, %s},\n", notes->notes.call_count, own);
     notes->notes.whose_count++;
 }
 
@@ -126,10 +123,8 @@ static int known_call(NoteWriter *notes, const char *row, const Text *shapes, in
         arena_format(notes->calls.arena, "%s %d %d %s", row, made, read, text_bytes(shapes));
     intptr_t *number = intern_slot(notes->known, key, strlen(key));
     if (!*number) {
-        text_listed(&notes->calls, !notes->calls.length, 4,
-                    arena_format(notes->calls.arena, "{%s, %d, %d, %d}", row, notes->made_count,
-                                 made, read));
-        if (shapes->length) text_listed(&notes->made, !notes->made.length, 4, text_bytes(shapes));
+        text_print(&notes->calls, "    {%s, %d, %d, %d},\n", row, notes->made_count, made, read);
+        text_string(&notes->made, text_bytes(shapes));
         notes->made_count += made + read;
         *number = ++notes->known_count;
     }
@@ -150,14 +145,14 @@ static void note_call(NoteWriter *notes, const Call *call) {
             writer->slot_of[role_storage(writer->module, writer->role, op->operands[k])->id] < 0)
             note_made(notes, call, whole_of(op->operands[k]), &shapes, &read);
     Work work = call_work(writer, call);
-    const char *row = arena_format(
-        arena, "\"%s\", \"%s\", \"%s\", %.17g, %.17g, %s, %s, %s",
-        c_string(arena, op_place(arena, op, NULL)), c_string(arena, call_word(call)),
-        c_string(arena, call_value(call)), work.operations, work.bytes, work.product ? "1" : "0",
-        op->convert.plan ? "1" : "0", is_endless(call) ? "1" : "0");
+    const char *row =
+        arena_format(arena, "\"%s\", \"%s\", \"%s\", %.17g, %.17g, %s, %s, %s",
+                     c_string(arena, op_place(arena, op, NULL)), c_string(arena, call_word(call)),
+                     c_string(arena, call_value(call)), work.operations, work.bytes,
+                     work.product ? "true" : "false", op->convert.plan ? "true" : "false",
+                     is_endless(call) ? "true" : "false");
     note_whose(notes, op);
-    text_listed(&notes->call, !notes->notes.call_count, 4,
-                c_number(arena, known_call(notes, row, &shapes, made, read)));
+    text_item(&notes->call, !notes->notes.call_count, known_call(notes, row, &shapes, made, read));
     notes->notes.call_count++;
 }
 

@@ -13,8 +13,8 @@ enum {
     LEAST_SAVED = 6       // calls that a loop must save
 };
 
-Calls calls_create(Arena *arena, Labels *labels) {
-    return (Calls){.arena = arena, .local = arena_new(arena, LocalOp), .labels = labels};
+Calls calls_create(Arena *arena, UsedKernels *used) {
+    return (Calls){.arena = arena, .local = arena_new(arena, LocalOp), .used = used};
 }
 
 Call *call_new(Calls *calls, const char *opening, const Op *op) {
@@ -26,6 +26,21 @@ Call *call_new(Calls *calls, const char *opening, const Op *op) {
 
 void call_add(Calls *calls, Call *call, Argument argument) {
     array_push(calls->arena, &call->arguments, argument);
+}
+
+void calls_use(Calls *calls, const Kernel *kernel) {
+    UsedKernels *used = calls->used;
+    if (!used->known) used->known = intern_create(calls->arena);
+    const Kernel **slot = intern_slot(used->known, &kernel, sizeof kernel);
+    if (*slot) return;
+    *slot = kernel;
+    array_push(calls->arena, &used->list, kernel);
+}
+
+void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used) {
+    text_print(out, "extern const ht_reshard *const %s_plan[];\n", writer->name);
+    for (int i = 0; i < used->list.count; i++)
+        text_print(out, "%s;\n", used->list.at[i]->prototype);
 }
 
 /* ---- keys ---- */
@@ -112,43 +127,27 @@ static void stretches_find(Arena *arena, const int *keys, int count, Stretches *
 
 /* ---- text ---- */
 
-/* Returns the number of an argument as C: by name, where it has one. */
-static const char *number_text(Arena *arena, Labels *labels, const Argument *argument) {
-    bool buffer = argument->kind == ARGUMENT_BUFFER || argument->kind == ARGUMENT_TURN;
-    int64_t place = buffer ? ht_buffer_place(argument->number) : argument->number;
-    if (!buffer) return c_number(arena, place);
-    switch (ht_buffer_kind_of(argument->number)) {
-    case HT_BUFFER_ARENA: return label_place(arena, labels, argument->label, place);
-    case HT_BUFFER_SLOT: return labels->slots[place];
-    case HT_BUFFER_KEPT: return c_number(arena, place);
-    }
-    BUG("buffer %lld", (long long)argument->number);
-}
-
-/* Returns one argument as C. `column` is the member of row `b` of the repeat's table that has its
- * number; NULL: the number is constant. */
-static const char *argument_text(Arena *arena, Labels *labels, const Argument *argument,
-                                 const char *column) {
+/* Appends one argument. `column`: the column with its number in row `b` of the repeat's table;
+ * negative: the number is constant. */
+static void text_argument(Text *out, const Argument *argument, int column) {
     static const char *const buffers[] = {[HT_BUFFER_ARENA] = "ht_arena(r, %s)",
                                           [HT_BUFFER_SLOT] = "ht_slot(r, %s)",
                                           [HT_BUFFER_KEPT] = "ht_kept(r, %s)"};
-    if (argument->kind == ARGUMENT_TEXT) return argument->text;
+    bool fixed = column < 0;
+    int64_t place =
+        argument->kind == ARGUMENT_BUFFER ? ht_buffer_place(argument->number) : argument->number;
     const char *number =
-        column ? arena_format(arena, "b->%s", column) : number_text(arena, labels, argument);
-    ht_buffer_kind kind = ht_buffer_kind_of(argument->number);
+        fixed ? c_number(out->arena, place) : arena_format(out->arena, "b[%d]", column);
     switch (argument->kind) {
     case ARGUMENT_BUFFER:
-        return arena_format(arena, column ? "ht_at(r, %s)" : buffers[kind], number);
-    case ARGUMENT_NUMBERS: return arena_format(arena, "r->piece + %s", number);
-    case ARGUMENT_NUMBER: return column ? arena_format(arena, "(size_t)%s", number) : number;
-    case ARGUMENT_INDEX: return column ? arena_format(arena, "(int)%s", number) : number;
-    case ARGUMENT_TURN:
-        if (!column && kind != HT_BUFFER_ARENA)
-            number = label_buffer(arena, labels, argument->number);
-        return arena_format(arena, "ht_turn(r, %s, %s)", number, argument->text);
-    case ARGUMENT_TEXT: break;
+        text_print(out, fixed ? buffers[ht_buffer_kind_of(argument->number)] : "ht_at(r, %s)",
+                   number);
+        break;
+    case ARGUMENT_NUMBERS: text_print(out, "r->piece + %s", number); break;
+    case ARGUMENT_NUMBER: text_print(out, fixed ? "%s" : "(size_t)%s", number); break;
+    case ARGUMENT_TURN: text_print(out, "ht_turn(r, %s, %s)", number, argument->text); break;
+    case ARGUMENT_TEXT: text_string(out, argument->text); break;
     }
-    BUG("argument of kind %d", (int)argument->kind);
 }
 
 /* A repeat. Arguments of its calls that differ between iterations become columns of a table. */
@@ -157,7 +156,6 @@ typedef struct Repeat {
     Stretch stretch;
     int *column; // by argument, in the order of the calls; -1: the same in every iteration
     int column_count;
-    const char **column_names; // members of the table's rows
 } Repeat;
 
 static bool turns_differ(const Calls *calls, Stretch stretch, int call, int argument) {
@@ -214,27 +212,12 @@ static Repeat repeat_columns(Arena *arena, Calls *calls, Stretch stretch, Column
     return repeat;
 }
 
-/* Returns the name of a column, after the labels that its argument has in the iterations. */
-static const char *column_name(const Repeat *repeat, ColumnHome home, Intern *used) {
-    Calls *calls = repeat->calls;
-    Stretch stretch = repeat->stretch;
-    const char **labels = arena_array(calls->arena, const char *, stretch.times);
-    for (int turn = 0; turn < stretch.times; turn++)
-        labels[turn] = calls->at[stretch.first + turn * stretch.length + home.call]
-                           ->arguments.at[home.argument]
-                           .label;
-    return label_unique(calls->arena, used, label_of_column(calls->arena, labels, stretch.times));
-}
-
 /* Appends one call. In a repeat (else NULL), *n counts the arguments of all its calls so far. */
-static void text_call(Text *out, const Calls *calls, int index, const Repeat *repeat, int *n) {
-    const Call *call = calls->at[index];
+static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n) {
     text_print(out, "    %s", call->opening);
     for (int a = 0; a < call->arguments.count; a++) {
-        int column = repeat ? repeat->column[(*n)++] : -1;
-        text_listed(out, !a, 8,
-                    argument_text(out->arena, calls->labels, &call->arguments.at[a],
-                                  column < 0 ? NULL : repeat->column_names[column]));
+        text_string(out, a ? ", " : "");
+        text_argument(out, &call->arguments.at[a], repeat ? repeat->column[(*n)++] : -1);
     }
     const char *place = op_place(out->arena, call->op, repeat ? NULL : call->op->source->scope),
                *mark = call->aside ? "" : " ht_did(r);";
@@ -265,26 +248,17 @@ static bool function_ends(const Calls *calls, int first, int at) {
            strcmp(scope_of(calls->at[at - 1]), scope_of(calls->at[at]));
 }
 
-/* Writes the table of a repeat: a struct with a member for each column, and a row an iteration. */
 static void emit_table(Text *out, const Repeat *repeat, const ColumnHome *homes, const char *name) {
     Stretch stretch = repeat->stretch;
-    const Calls *calls = repeat->calls;
-    text_print(out, "typedef struct %s_row {\n    int64_t ", name);
-    for (int k = 0; k < repeat->column_count; k++) text_listed(out, !k, 8, repeat->column_names[k]);
-    text_print(out, ";\n} %s_row;\n\nstatic const %s_row %s_rows[%d] = {\n", name, name, name,
-               stretch.times);
+    text_print(out, "static const int64_t %s_buffers[%d][%d] = {\n", name, stretch.times,
+               repeat->column_count);
     for (int turn = 0; turn < stretch.times; turn++) {
         text_string(out, "    {");
         for (int k = 0; k < repeat->column_count; k++) {
-            const Argument *argument =
-                &calls->at[stretch.first + turn * stretch.length + homes[k].call]
-                     ->arguments.at[homes[k].argument];
-            bool number = argument->kind != ARGUMENT_BUFFER && argument->kind != ARGUMENT_TURN;
-            text_listed(
-                out, !k, 5,
-                arena_format(out->arena, ".%s = %s", repeat->column_names[k],
-                             number ? c_number(out->arena, argument->number)
-                                    : label_buffer(out->arena, calls->labels, argument->number)));
+            const Call *call =
+                repeat->calls->at[stretch.first + turn * stretch.length + homes[k].call];
+            text_print(out, "%s%lld", k ? ", " : "",
+                       (long long)call->arguments.at[homes[k].argument].number);
         }
         text_string(out, "},\n");
     }
@@ -300,9 +274,8 @@ static void open_function(Text *out, const char *name, int part, const char *par
  * one. Returns how many parts there are; 0: it is one function. */
 static int emit_turn(Text *out, const Repeat *repeat, const char *name) {
     Stretch stretch = repeat->stretch;
-    const char *parameters = repeat->column_count
-                                 ? arena_format(out->arena, "ht_worker *r, const %s_row *b", name)
-                                 : "ht_worker *r";
+    const char *parameters =
+        repeat->column_count ? "ht_worker *r, const int64_t *b" : "ht_worker *r";
     bool split = stretch.length > FUNCTION_CALLS;
     int part = split, n = 0;
     open_function(out, name, part, parameters);
@@ -314,7 +287,7 @@ static int emit_turn(Text *out, const Repeat *repeat, const char *name) {
             first = c;
         }
         if (c == first && repeat->column_count) text_string(out, split ? "    (void)b;\n" : "");
-        text_call(out, repeat->calls, stretch.first + c, repeat, &n);
+        text_call(out, repeat->calls->at[stretch.first + c], repeat, &n);
     }
     text_string(out, "}\n\n");
     return part;
@@ -336,10 +309,6 @@ static void emit_repeat(Writer *writer, Stretch stretch) {
     const char *name = arena_format(arena, "%s_%d", writer->name, writer->functions++);
     ColumnHome *homes;
     Repeat repeat = repeat_columns(arena, writer->calls, stretch, &homes);
-    Intern *used = intern_create(arena);
-    repeat.column_names = arena_array(arena, const char *, repeat.column_count + 1);
-    for (int k = 0; k < repeat.column_count; k++)
-        repeat.column_names[k] = column_name(&repeat, homes[k], used);
     const char *scopes = stretch_scopes(arena, writer->calls, stretch);
     text_print(writer->out, "/* %s: %d times the same */\n", *scopes ? scopes : "a repeat",
                stretch.times);
@@ -350,7 +319,7 @@ static void emit_repeat(Writer *writer, Stretch stretch) {
     for (int part = parts ? 1 : 0; part <= parts; part++) {
         text_print(&writer->body, "        %s", name);
         if (part) text_print(&writer->body, "_%d", part);
-        if (repeat.column_count) text_print(&writer->body, "(r, &%s_rows[i]);\n", name);
+        if (repeat.column_count) text_print(&writer->body, "(r, %s_buffers[i]);\n", name);
         else text_string(&writer->body, "(r);\n");
     }
     text_string(&writer->body, parts ? "    }\n" : "");
@@ -360,7 +329,7 @@ static void emit_plain_function(Writer *writer, int first, int last) {
     Arena *arena = writer->out->arena;
     const char *name = arena_format(arena, "%s_%d", writer->name, writer->functions++);
     text_print(writer->out, "static void %s(ht_worker *r)\n{\n", name);
-    for (int c = first; c < last; c++) text_call(writer->out, writer->calls, c, NULL, NULL);
+    for (int c = first; c < last; c++) text_call(writer->out, writer->calls->at[c], NULL, NULL);
     text_string(writer->out, "}\n\n");
     text_print(&writer->body, "    %s(r);\n", name);
 }
@@ -369,7 +338,7 @@ static void emit_plain(Writer *writer, Stretch stretch) {
     int end = stretch.first + stretch.length * stretch.times;
     if (end - stretch.first <= SCOPE_CALLS) {
         for (int c = stretch.first; c < end; c++)
-            text_call(&writer->body, writer->calls, c, NULL, NULL);
+            text_call(&writer->body, writer->calls->at[c], NULL, NULL);
         return;
     }
     for (int first = stretch.first, c = first + 1; c <= end; c++)
@@ -390,6 +359,5 @@ void calls_emit(Text *out, Calls *calls, const char *name, const char *phase_nam
     for (int s = 0; s < stretches.count; s++)
         if (stretches.at[s].times > 1) emit_repeat(&writer, stretches.at[s]);
         else emit_plain(&writer, stretches.at[s]);
-    text_print(out, "void %s(ht_worker *r);\nvoid %s(ht_worker *r)\n{\n%s}\n", name, name,
-               text_bytes(&writer.body));
+    text_print(out, "void %s(ht_worker *r)\n{\n%s}\n", name, text_bytes(&writer.body));
 }

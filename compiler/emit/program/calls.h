@@ -15,17 +15,15 @@
 typedef enum ArgumentKind {
     ARGUMENT_BUFFER,  // the address of a buffer
     ARGUMENT_NUMBERS, // a column of the device's row of numbers
-    ARGUMENT_NUMBER,  // a number of bytes or elements
-    ARGUMENT_INDEX,   // the index of a transfer
+    ARGUMENT_NUMBER,  // an integer
     ARGUMENT_TURN,    // the address of the rows of the current micro-batch in a buffer
     ARGUMENT_TEXT     // C text as it stands
 } ArgumentKind;
 
 typedef struct Argument {
     ArgumentKind kind;
-    int64_t number;    // ARGUMENT_TURN: the buffer
-    const char *text;  // ARGUMENT_TEXT; ARGUMENT_TURN: the bytes of a micro-batch
-    const char *label; // what the number stands for: "fused", "d_h0_attn_qkv_w"
+    int64_t number;   // ARGUMENT_TURN: the buffer
+    const char *text; // ARGUMENT_TEXT; ARGUMENT_TURN: the bytes of a micro-batch
 } Argument;
 
 typedef struct Call {
@@ -40,19 +38,31 @@ typedef struct Call {
     int key; // equal for calls that differ only in numbers
 } Call;
 
+/* The kernels that a role calls, without duplicates. */
+typedef struct UsedKernels {
+    Intern *known;
+    Array(const Kernel *) list;
+} UsedKernels;
+
 typedef struct Calls {
     Arena *arena;
     Call **at;
     int count, capacity;
     LocalOp *local; // scratch
-    Labels *labels; // of the role
+    UsedKernels *used;
 } Calls;
 
-Calls calls_create(Arena *arena, Labels *labels);
+Calls calls_create(Arena *arena, UsedKernels *used);
 
 /* Appends a call without arguments to the list, and returns it. */
 Call *call_new(Calls *calls, const char *opening, const Op *op);
 void call_add(Calls *calls, Call *call, Argument argument);
+
+/* Records that the list calls a kernel. */
+void calls_use(Calls *calls, const Kernel *kernel);
+
+/* Appends declarations of the kernels and tables that a role uses. */
+void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used);
 
 /* Appends the comment `phase`, function `name`, which runs the calls, and parts of it: NAME_0... */
 void calls_emit(Text *out, Calls *calls, const char *name, const char *phase);
@@ -83,28 +93,3 @@ void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value
 
 /* Sets the comment after a call: "NAME = OPERATOR", or the operator if no result has a name. */
 void call_describe(Calls *calls, Call *call);
-
-/* ---- names of slots, values and places in the arena: labels.c ---- */
-
-/* Fills the writer's labels. */
-void labels_create(RoleWriter *writer);
-
-/* Returns what emitted C calls a value: "h0_attn_qkv_w", "d_h0_attn_qkv_w", "fused", "linear". */
-const char *value_label(const RoleWriter *writer, const Value *value);
-
-/* Returns the name of a place in the arena, "gpt_loss_at.logits". */
-const char *label_place(Arena *arena, Labels *labels, const char *label, int64_t offset);
-
-/* Returns a buffer as an element of a table: "640", "HT_SLOT(gpt_loss_x)", "HT_KEPT + 64". */
-const char *label_buffer(Arena *arena, const Labels *labels, int64_t buffer);
-
-/* Returns a name for a column whose label is labels[turn] in each turn: "attn_qkv_w" for labels
- * "h0_attn_qkv_w", "h1_attn_qkv_w"; "gradient", "parameter" or "value" for unlike labels. */
-const char *label_of_column(Arena *arena, const char *const *labels, int count);
-
-/* Returns `name`, or NAME_2, NAME_3, ... where `used` has it already or C reserves it. */
-const char *label_unique(Arena *arena, Intern *used, const char *name);
-
-/* Appends the enumeration of a model's slots, and the table of a role's places in the arena. */
-void labels_emit_slots(Text *out, const RoleWriter *writer);
-void labels_emit_places(Text *out, const Labels *labels);

@@ -114,7 +114,7 @@ static const char *block_rows(PlanWriter *writer, const ht_block *blocks, int co
 static const char *move_rows(Arena *arena, const ht_reshard_step *step) {
     Text rows = {.arena = arena};
     for (int i = 0; i < step->move_count; i++)
-        text_listed(&rows, !i, 5, move_row(arena, &step->move[i]));
+        text_print(&rows, "%s%s", i ? ",\n                 " : "", move_row(arena, &step->move[i]));
     return text_bytes(&rows);
 }
 
@@ -123,24 +123,22 @@ static void emit_step(PlanWriter *writer, Text *out, const ht_reshard_step *step
     if (step->move_count)
         text_fill(out,
                   "    {.verb = $verb, .move_count = $count, .move = (const ht_move[]){\n"
-                  "     $moves}},\n",
+                  "                 $moves}},\n",
                   "verb", verb_names[step->verb], "count", c_number(arena, step->move_count),
                   "moves", move_rows(arena, step), NULL);
-    else {
-        text_print(out,
-                   "    {.verb = %s, .dtype = %s, .reduction = %s, .group = %d, .send_count = %d, "
-                   ".receive_count = %d,\n     ",
-                   verb_names[step->verb], c_dtype((DType)step->dtype),
-                   reduction_names[step->reduction], step->group, step->send_count,
-                   step->receive_count);
-        text_listed(
-            out, true, 5,
-            arena_format(arena, ".send = %s", block_rows(writer, step->send, step->send_count)));
-        text_listed(out, false, 5,
-                    arena_format(arena, ".receive = %s",
-                                 block_rows(writer, step->receive, step->receive_count)));
-        text_string(out, "},\n");
-    }
+    else
+        text_fill(out,
+                  "    {.verb = $verb, .dtype = $dtype, .reduction = $reduction, .group = $group, "
+                  ".send_count = $sends, .receive_count = "
+                  "$receives,\n"
+                  "     .send = $send,\n"
+                  "     .receive = $receive},\n",
+                  "verb", verb_names[step->verb], "dtype", c_dtype((DType)step->dtype), "reduction",
+                  reduction_names[step->reduction], "group", c_number(arena, step->group), "sends",
+                  c_number(arena, step->send_count), "receives",
+                  c_number(arena, step->receive_count), "send",
+                  block_rows(writer, step->send, step->send_count), "receive",
+                  block_rows(writer, step->receive, step->receive_count), NULL);
 }
 
 /* Returns the name of the array of a device's steps; "0": it has none. */
@@ -173,15 +171,12 @@ static const char *emit_groups(PlanWriter *writer, const ht_reshard *plan) {
 
 static const char *emit_devices(PlanWriter *writer, const ht_reshard *plan) {
     Text rows = {.arena = writer->arena};
-    text_string(&rows, " // device, steps, bytes of scratch\n    ");
+    text_string(&rows, " // device, steps, bytes of scratch\n");
     for (int i = 0; i < plan->device_count; i++) {
         const ht_reshard_device *device = &plan->device[i];
-        text_listed(&rows, !i, 4,
-                    arena_format(writer->arena, "{%d, %d, %lld, %s}", device->device,
-                                 device->step_count, (long long)device->scratch,
-                                 emit_steps(writer, device)));
+        text_print(&rows, "    {%d, %d, %lld, %s},\n", device->device, device->step_count,
+                   (long long)device->scratch, emit_steps(writer, device));
     }
-    text_string(&rows, "\n");
     return write_array(writer, "ht_reshard_device", "members", &rows);
 }
 

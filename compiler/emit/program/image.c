@@ -310,7 +310,7 @@ static const char *emit_notes(Image *image, const char *type, const char *rows) 
                    "extern const %s %s_notes_%d[];\nconst %s %s_notes_%d[] = {\n", type,
                    emitter->prefix, emitter->notes.count, type, emitter->prefix,
                    emitter->notes.count);
-        text_print(&emitter->notes.tables, "    %s\n", rows);
+        text_string(&emitter->notes.tables, rows);
         text_string(&emitter->notes.tables, "};\n\n");
         text_print(image->out, "extern const %s %s_notes_%d[];\n", type, emitter->prefix,
                    emitter->notes.count);

@@ -22,7 +22,6 @@ RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int r
                          .role = &module->devices->roles->at[role]};
     writer.slot_of = slots_of(emitter->arena, module);
     writer.updated_of = updated_slots_of(emitter->arena, module, writer.slot_of);
-    labels_create(&writer);
     writer.flags = intern_create(emitter->arena);
     writer.numbers.known = intern_create(emitter->arena);
     writer.numbers.made = intern_create(emitter->arena);
@@ -100,9 +99,7 @@ static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op) {
     call_tensor(calls, call, writer, op->operands[0]);
     call_tensor(calls, call, writer, op->results[0]);
     int64_t scratch = writer->role->scratch ? writer->role->scratch[op->index] : -1;
-    if (scratch >= 0)
-        call_add(calls, call,
-                 (Argument){.kind = ARGUMENT_BUFFER, .number = scratch, .label = "scratch"});
+    if (scratch >= 0) call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = scratch});
     else call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = "NULL"});
     call->places = true;
     call->comment = op->results[0]->name ? op->results[0]->name : "";
@@ -137,15 +134,14 @@ static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op) {
         return;
     local_take_sum(local, writer);
     const Kernel *kernel = kernel_for(writer, local);
+    calls_use(calls, kernel);
     Call *call = call_new(calls, kernel->opening, op);
     for (int k = 0; k < op->result_count; k++) call_tensor(calls, call, writer, op->results[k]);
     for (int k = 0; k < op->operand_count; k++) call_tensor(calls, call, writer, op->operands[k]);
     if (local->sum) call_tensor(calls, call, writer, local->sum->results[0]);
     if (kernel->numbered)
         call_add(calls, call,
-                 (Argument){.kind = ARGUMENT_NUMBERS,
-                            .number = number_column(writer, local),
-                            .label = "offsets"});
+                 (Argument){.kind = ARGUMENT_NUMBERS, .number = number_column(writer, local)});
     call->places = kernel->ranked;
     call_describe(calls, call);
 }
@@ -209,6 +205,7 @@ typedef Array(int) Numbers;
 typedef struct RoleParts {
     RoleWriter *writer;
     RoleText text;
+    UsedKernels used;
     Array(Calls) calls;
     Numbers *made_by; // by op index: the asynchronous transfers that send its results
     Numbers *ahead;   // by op index: the prefetches that begin before the op
@@ -225,7 +222,7 @@ static int part_of(RoleParts *parts, const Op *op) {
     const char *name =
         visit ? arena_format(arena, "visit%d_%s", visit, phase_name(phase)) : phase_name(phase);
     array_push(arena, &parts->text.parts, (RolePart){.phase = phase, .visit = visit, .name = name});
-    array_push(arena, &parts->calls, calls_create(arena, &parts->writer->labels));
+    array_push(arena, &parts->calls, calls_create(arena, &parts->used));
     return parts->text.parts.count - 1;
 }
 
@@ -311,8 +308,7 @@ static void release_async_collectives(RoleParts *parts, const Op *maker) {
     for (int m = 0; m < made->count; m++) {
         Calls *calls = &parts->calls.at[part_of(parts, maker)];
         Call *call = call_new(calls, "ht_ready(r, ", maker);
-        call_add(calls, call,
-                 (Argument){.kind = ARGUMENT_INDEX, .number = made->at[m], .label = "reduction"});
+        call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = made->at[m]});
         call->aside = true;
         call->comment = plan_name(parts->text.transfers.at[made->at[m]].op->convert.plan->plan);
     }
@@ -371,7 +367,7 @@ static Call *call_ahead(RoleParts *parts, const char *opening, int number) {
     int part = part_of(parts, op);
     Calls *calls = &parts->calls.at[part];
     Call *call = call_new(calls, opening, op);
-    call_add(calls, call, (Argument){.kind = ARGUMENT_INDEX, .number = number, .label = "gather"});
+    call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = number});
     call->comment = plan_name(op->convert.plan->plan);
     return call;
 }
@@ -410,20 +406,17 @@ RoleText emit_role(Text *out, RoleWriter *writer) {
     Arena *arena = writer->emitter->arena;
     RoleParts parts = {.writer = writer};
     add_ops(&parts);
-    Text functions = {.arena = arena};
     emit_header(out, writer);
-    text_print(out, "extern const ht_reshard *const %s_plan[];\n", writer->name);
+    calls_externs(out, writer, &parts.used);
     for (int p = 0; p < parts.text.parts.count; p++) {
         RolePart *part = &parts.text.parts.at[p];
         part->runs = parts.calls.at[p].count > 0;
         if (part->runs)
             calls_emit(
-                &functions, &parts.calls.at[p],
+                out, &parts.calls.at[p],
                 arena_format(arena, "%s_role%d_%s", writer->name, writer->role_index, part->name),
                 part->name);
         part->notes = notes_of(writer, &parts.calls.at[p]);
     }
-    labels_emit_places(out, &writer->labels);
-    text_append(out, text_bytes(&functions), functions.length);
     return parts.text;
 }

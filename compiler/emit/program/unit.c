@@ -1,6 +1,5 @@
 /* Decides which files are emitted, what each contains, and a program's fingerprint. */
 #include "emit/emit.h"
-#include "emit/program/calls.h"
 #include "emit/program/tables.h"
 #include "emit/words.h"
 #include "strategy/strategy.h"
@@ -17,11 +16,6 @@ static EmittedFile *add_file(Emitter *emitter, EmittedFiles *files, const char *
                       .text = text,
                       .flags = ""});
     return &files->at[files->count - 1];
-}
-
-bool emitted_is_header(const EmittedFile *file) {
-    const char *dot = strrchr(file->name, '.');
-    return dot && !strcmp(dot, ".h");
 }
 
 /* Returns "strategy dp4", "strategies dp4, tp4" or "one device". */
@@ -313,36 +307,6 @@ static void emit_module(Emitter *emitter, Module *module, const char *name, Text
     if (!diag_errors(module->diag)) emit_image(image, writers, texts);
 }
 
-/* Returns the name of the unit's header, "gpt.roles.h". */
-static const char *header_name(const Emitter *emitter) {
-    return arena_format(emitter->arena, "%s.roles.h", emitter->base);
-}
-
-/* Appends the slots of a model, unless another strategy's module has them in `known`. */
-static void add_slots(Text *header, Intern *known, Emitter *emitter, Module *module,
-                      const char *name) {
-    if (!module->devices->roles->role_count) return;
-    RoleWriter writer = role_writer(emitter, module, name, 0);
-    intptr_t *slot = intern_slot(known, writer.labels.model, strlen(writer.labels.model));
-    if (!*slot) labels_emit_slots(header, &writer);
-    *slot = 1;
-}
-
-/* Writes the header of role files and kernels: slots by name, and prototypes of the kernels. */
-static void emit_header(Emitter *emitter, EmittedFiles *files, const char *const *names) {
-    const Unit *unit = emitter->unit;
-    Text out = begin_file(emitter, "names of slots, and kernels");
-    Intern *known = intern_create(emitter->arena);
-    for (int m = 0; m < unit->modules.count; m++)
-        if (!unit->links.at[m].layouts_only)
-            add_slots(&out, known, emitter, unit->modules.at[m], names[m]);
-    text_string(&out, "\n");
-    for (int k = 0; k < emitter->kernels.texts.count; k++)
-        text_print(&out, "%s;\n", emitter->kernels.texts.at[k].prototype);
-    array_push(emitter->arena, files,
-               (EmittedFile){.name = header_name(emitter), .text = text_bytes(&out), .flags = ""});
-}
-
 static int most_roles(const Unit *unit) {
     int most = 0;
     for (int m = 0; m < unit->modules.count; m++)
@@ -359,8 +323,7 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
     Text *role_files = arena_array(emitter->arena, Text, roles + 1);
     for (int role = 0; role < roles; role++) {
         role_files[role] = begin_file(emitter, arena_format(emitter->arena, "role %d", role));
-        text_print(&role_files[role], "%s#include \"%s\"\n", emitter->backend->role_opening,
-                   header_name(emitter));
+        text_string(&role_files[role], emitter->backend->role_opening);
     }
     Text image = begin_file(emitter, "tables");
     text_print(&image, "#include <hetu/rt.h>\n\nextern const char %s[];\n",
@@ -390,14 +353,13 @@ static void emit_kernels(Emitter *emitter, EmittedFiles *files) {
                   emitter->backend->shares_bodies && emitter->unit->strategies.count > 1);
     text_fill(&out,
               "$opening"
-              "#include \"$header\"\n"
               "\n"
               "$externs"
               "$kernels"
               "$closing",
-              "opening", emitter->backend->kernel_opening, "header", header_name(emitter),
-              "externs", text_bytes(&emitter->kernels.externs), "kernels", text_bytes(&kernels),
-              "closing", emitter->backend->closing, NULL);
+              "opening", emitter->backend->kernel_opening, "externs",
+              text_bytes(&emitter->kernels.externs), "kernels", text_bytes(&kernels), "closing",
+              emitter->backend->closing, NULL);
     add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out))->flags =
         emitter->backend->kernel_flags;
 }
@@ -450,7 +412,6 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
     EmittedFiles others = {0};
     emit_modules(&emitter, &others, names);
     emit_kernels(&emitter, &others);
-    emit_header(&emitter, &others, names);
     const char *print = fingerprint(&emitter, &others, options);
     if (unit->known) emit_arriving_main(&emitter, files, print);
     else emit_main(&emitter, files, options, names, print);
