@@ -40,8 +40,8 @@ static ht_tensor added(const ht_tensor *xs, int n)
 // CHECK: ht_dropout_at(%{{[0-9]+}}) {0.1{{[0-9]*}}, 0}
 // CHECK: section forward
 // CHECK: = mine(%{{[0-9]+}}) {{.*}} "all" dims(batch, (a b))
-// CHECK: = ht_concat_at(%{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}) {1} gradient 0
-// CHECK: = ht_dropout_at(%{{[0-9]+}}) {0.1{{[0-9]*}}, 0} gradient 1
+// CHECK: = ht_concat_at(%{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}) {1} gradient 1
+// CHECK: = ht_dropout_at(%{{[0-9]+}}) {0.1{{[0-9]*}}, 0} gradient 2
 ht_tensor model(void)
 {
     ht_tensor x = ht_input("x", HT_F32, ht_shape(seq, 6)), all[5];
