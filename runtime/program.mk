@@ -34,7 +34,6 @@ endif
 ifeq ($(MPI),1)
 mpi := $(shell mpicc -show)
 HEADERS += $(filter -I%,$(mpi))
-LIBRARIES += $(filter -L% -l% -Wl%,$(mpi))
 ABSENT :=
 else
 ABSENT := runtime/transport/mpi% runtime/exchange/mpi%
@@ -43,7 +42,7 @@ CFLAGS_ALL := -std=gnu17 -D_GNU_SOURCE $(WARNINGS) -fopenmp
 
 include runtime/$(BACKEND).mk
 
-LIBRARIES += -fopenmp -lpthread -lm -l:libz.so.1
+LIBRARIES += $(filter -L% -l% -Wl%,$(mpi)) -fopenmp -lpthread -lm -l:libz.so.1
 
 # ---- what is built ----
 

@@ -1,4 +1,5 @@
-/* Tensor contractions in f32: by BLAS (sgemm) where axes form a matrix product, else by loops. */
+/* Tensor contractions (matmul, linear) in f32: by BLAS (sgemm), which chooses tiles, where axes
+ * form a matrix product, else by loops. onednn_product.c comes first: bf16, and f32 of few rows. */
 #include "device/contraction.h"
 #include "cpu/cpu.h"
 

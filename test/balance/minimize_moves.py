@@ -15,7 +15,7 @@ import planned
 from balance import HIDDEN, LAYERS, RANKS, ROWS
 from harness import Failure
 
-WIDTH = int(re.search(r"WIDTH = (\d+)", planned.SOURCE.read_text()).group(1))
+WIDTH = int(re.search(r"WIDTH (\d+)", planned.SOURCE.read_text()).group(1))
 LAYER = 3 * 4 * 2 * HIDDEN * WIDTH  # bytes of a layer: two weights in f32, and two states of each
 
 

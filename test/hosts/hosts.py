@@ -3,6 +3,7 @@
 
 Needs root, openssh-server and iproute2; elsewhere each case is skipped with the reason. A cluster ends with this process, however it ends.
 """
+import contextlib
 import functools
 import json
 import os
@@ -436,7 +437,8 @@ def stopped(cluster, job):
     """Ends a run, if it has not ended, and shapes no link any more."""
     for _, process, line in [*cluster.processes("--hosts", ["n1"]), *cluster.processes("--hostfile", ["n1"])]:
         if re.match(r"\d+ (heturun|mpirun) ", line):
-            os.kill(process, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
     cluster("rate", "n2", "none")
     cluster.none_left(15)
     job.kill()
@@ -533,7 +535,8 @@ def check_steady(cluster, bench):
         return f"{seconds:.0f} s, beside {sent / seconds / 1e6:.2f} MB/s"
     finally:
         for _, process, line in cluster.processes("traffic.py"):
-            os.kill(process, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
         for job in others:
             job.communicate(timeout=10)
         cluster("rate", "n2", "none")

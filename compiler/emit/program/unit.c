@@ -1,4 +1,6 @@
-/* Decides which files are emitted, what each contains, and a program's fingerprint. */
+/* Decides which files are emitted, what each contains, and a program's fingerprint. The training
+ * loop is the user's own: the main file includes the source. role.c and calls.c write the phases
+ * of a step (forward, backward, update), image.c the schedule and other tables. */
 #include "emit/emit.h"
 #include "emit/program/tables.h"
 #include "emit/words.h"

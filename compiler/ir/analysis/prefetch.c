@@ -1,5 +1,6 @@
 /* Prefetch under `zero 3` (FSDP): finds where the all-gather of a layer's parameters begins, to
- * overlap with the preceding layer (async_collectives.h). */
+ * overlap with the preceding layer (async_collectives.h). passes/propagate_layouts (end_layer)
+ * decides where gathered copies are dropped, to be gathered again for backward. */
 #include "ir/analysis/async_collectives.h"
 
 #include "ir/analysis/phases.h"

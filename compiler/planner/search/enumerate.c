@@ -1,5 +1,6 @@
 /* Enumerates stages, dp, tp, ZeRO and rows of micro-batches; keeps the strategies that are best by
- * closed form. layers_on_stages.c chooses recomputation and layers. */
+ * closed form. space.c lists the degrees, layers_on_stages.c chooses recomputation and layers.
+ * search.c simulates what is kept, and evaluated.c (best_of) takes the winner. */
 #include "planner/search/enumerate.h"
 
 #include "planner/search/layers_on_stages.h"

@@ -1,6 +1,8 @@
 /* Recognises all-reduces and makes their steps. For pipelines of different tp degrees,
  * intersection/intersection.h cuts a gradient where any pipeline does, and each part is reduced by
- * itself. Ranks run an all-reduce in runtime/exchange/collective_rounds.h and mpi.c. */
+ * itself. Ranks run an all-reduce in runtime/exchange: collective_rounds.c, where each rank reduces
+ * a part (no ring, no tree), or mpi.c; on GPUs by nccl.cu. order/flat_or_hierarchical.c decides
+ * whether it is flat or goes by hosts. */
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"
 #include "support/intern.h"

@@ -1,6 +1,6 @@
 /* Reads the rows, or parts of rows, of a dataset that a rank needs: those of its piece of the
  * input's layout. So ranks with equal pieces, as along tp, read the same rows. dataset.c reads
- * files; assign_rows.c gives rows to pipelines. */
+ * files; shuffle.c decides the order of rows in an epoch; assign_rows.c gives rows to pipelines. */
 #include "session/core/program.h"
 
 #include "base/fail.h"

@@ -1,4 +1,5 @@
-/* HETU_TRACE: aligns the ranks' clocks and writes one file. */
+/* HETU_TRACE: aligns the ranks' clocks and writes one file. hooks.c decides which operators and
+ * messages of which steps are recorded. */
 #include "session/observe/observers.h"
 
 #include "base/files.h"
