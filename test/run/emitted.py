@@ -23,7 +23,7 @@ def strategies():
 
 def emit(bench, source, strategy, out):
     run([bench.hetucc, f"--strategy={strategy}", "--emit=c", source, "-o", out])
-    return sorted(out.iterdir())
+    return sorted(p for p in out.iterdir() if p.is_file())
 
 
 def check(bench, example, name, strategy):
