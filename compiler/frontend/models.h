@@ -57,7 +57,7 @@ void lengths_evaluate(CUnit *unit, const Module *module, ModuleLinks *links,
 /* Sets the padding values of the module's inputs from pragmas `padding`. */
 void padding_give(const CUnit *unit, Module *module);
 
-/* Reports pragmas `padding` that name no input of any model. */
+/* Reports `padding` names that no model has as an input, or whose type lacks the value given. */
 void padding_check(const CUnit *unit, Module *const *modules, int count);
 
 /* ---- feeds and fetches (feeds.c) ---- */

@@ -22,7 +22,7 @@ typedef struct Seat {
 typedef struct Folding {
     Arena *arena;
     ReplicaGroups *replica_groups;
-    Conversion *first; // conversions of the first replica group
+    Conversion *first; // the conversion, restricted to the first replica group
     Shape view;
 } Folding;
 

@@ -37,7 +37,7 @@ typedef struct Placer {
     const Pipeline *pipeline;
     const Layer *const *layers;
     int count;
-    int *stage, *item; // by layer: its stage and its item in the list; -1: no stage has the layer
+    int *stage, *item; // by layer: its stage, and index in the stage's `layers`; -1: in no stage
     int *visit;        // by layer: its visit; -1: not known yet
     Array(Visit) visits;
 } Placer;
@@ -85,7 +85,7 @@ static int leader(const Placer *placer, int layer) {
     return first;
 }
 
-/* Returns the visit that was added for the item of `layer`; -1: there is none yet. */
+/* Returns the visit already added for the LayerRange that contains `layer`; -1: none yet. */
 static int find_visit(const Placer *placer, int layer) {
     for (int v = 0; v < placer->visits.count; v++)
         if (placer->visits.at[v].stage == placer->stage[layer] &&

@@ -65,7 +65,7 @@ static int letter(const char *at) {
     return length;
 }
 
-/* Returns the length of the letter, digit or underscore at `at`; 0 for any other character. */
+/* Returns how many bytes the letter, digit or underscore at `at` has; 0: it is none of these. */
 static int name_byte(const char *at) {
     return isalnum((unsigned char)*at) || *at == '_' ? 1 : letter(at);
 }

@@ -15,7 +15,7 @@
  * loader chooses the machine's best. GCC clones the bodies of OpenMP regions, too. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define HT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-/* HT_CLONES for functions that are not to be cloned for constant arguments (HT_SHARED_BODY). */
+/* HT_SHARED_BODY (rt.h) with HT_CLONES: not inlined, nor specialized for constant arguments. */
 #define HT_SHARED_CLONES static __attribute__((noinline)) HT_CLONES
 #else
 #define HT_CLONES

@@ -29,7 +29,7 @@ int64_t cpu_count(const ht_view *view);
 void product_f32(float *y, const float *x, const float *w, const float *bias, int rank,
                  const ht_axis *axes, float scale);
 
-/* Sets every element of y to the bias, or to 0 if it is NULL. */
+/* Copies the bias to y, repeated along axes where its stride is 0; `bias` NULL: y becomes 0. */
 void product_bias(float *y, const float *bias, int rank, const ht_axis *axes);
 
 /* Returns the elements of a tensor of a product that its axes span, as one row; `field` is the

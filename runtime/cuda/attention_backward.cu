@@ -341,7 +341,7 @@ static void fill_statistics(const AttentionShape *a, const ht_view *in, Statisti
                   (const float *)in[5].data, (const float *)in[8].data, queries);
 }
 
-/* Columns of dk and dv that a block of keys owns; sums of more columns do not fit in registers. */
+/* Columns of dk and dv that one thread block (KeyBlock) sums; more do not fit in registers. */
 template <typename K> static constexpr int keys_width = K::D < 128 ? K::D : 128;
 
 /* Returns the bytes of dynamic shared memory of a block that owns keys. */

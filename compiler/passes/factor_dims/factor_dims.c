@@ -108,7 +108,7 @@ static void factor_factors(Binder *binder) {
     }
 }
 
-/* Returns whether the operator's equation for the node's merged dimension is opaque. */
+/* Returns whether the cuts of a merged dimension and its factors clash (opaque: equal_dims.h). */
 static bool is_opaque(const Binder *binder, int node) {
     const Classes *classes = binder->factoring->classes;
     for (int i = classes->op_equation[binder->op->index]; i < classes->equations.count; i++) {

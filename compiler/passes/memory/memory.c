@@ -157,7 +157,7 @@ static bool must_copy(const Memory *memory, const Value *value, const Value *fro
            param_changes(memory->module, value_storage(from));
 }
 
-/* Gives results the storage of `inplace` operands that have no later reader or are updated. */
+/* Gives results the storage of `inplace` operands that die here or that the optimizer updates. */
 static void share_inplace(Memory *memory, Op *op) {
     const bool updates = op->def == memory->module->optimizer->op;
     for (int r = 0; r < op->result_count; r++) {

@@ -90,8 +90,8 @@ static void keep_good(Grid *grid) {
     grid->most = kept ? grid->tensors[kept - 1] : 0;
 }
 
-/* Returns how many groups are probed: all classes; and, if there are several, the group of all
- * devices when tensors may be cut across classes (`wide`) or every class has one device. */
+/* Returns how many groups are probed: one for each class. If there are several classes, all devices
+ * are one more group when `wide` allows cuts across classes, or when no class has two devices. */
 static int probed_groups(const Fleet *fleet, bool wide) {
     bool several = false;
     for (int g = 0; g < fleet->group_count; g++) several |= fleet->groups[g].count > 1;

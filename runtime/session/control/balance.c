@@ -1,5 +1,5 @@
-/* ht_balance, load balancing: when a rank's rate has changed enough (rates.c), rank 0 has a
- * strategy planned and compiled, and switches to it if `horizon` steps repay the cost. */
+/* ht_balance, load balancing: when rates (rates.c) or links (links.c) have changed enough, rank 0
+ * plans a strategy. If `horizon` steps repay a switch, the strategy is compiled and all switch. */
 #include "session/control/control.h"
 
 #include "session/control/links.h"

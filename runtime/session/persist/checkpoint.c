@@ -1,5 +1,5 @@
-/* Saves checkpoints beside the training, and drops a waiting one when the next comes.
- * checkpoint/writing.c writes files; load_resharded.c loads them. */
+/* Saves checkpoints while training goes on: one is written at a time, one may wait. A newer one
+ * replaces the one that waits. checkpoint/writing.c writes files; load_resharded.c loads them. */
 #include "session/persist/checkpoint.h"
 
 #include "base/memory.h"
